@@ -1,0 +1,6 @@
+// Command cinch is an agent harness for coding.
+package main
+
+import "os"
+
+func main() { os.Exit(0) }
