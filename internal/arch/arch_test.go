@@ -36,7 +36,7 @@ var layers = []struct{ pkg, may string }{
 	{"tools/*", "agent lib/*"},
 	{"ext/*", "agent lib/*"},
 	{"session", "agent journal loop gate window lib/*"},
-	{"ui/*", "agent lib/*"},
+	{"ui/*", "agent lib/* ui/frame"},
 	{"ui/*/*", "agent lib/*"},
 	{"test/*", "agent lib/* net/modelserver"},
 	{"demo", "lib/* net/modelserver"},
