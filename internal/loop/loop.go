@@ -1,0 +1,124 @@
+// Package loop runs one turn: it calls the model, runs the tools the model
+// asks for while the model is still writing, sends the results back, and
+// repeats until the model stops asking.
+//
+// It owns the order of things within a turn, the pairing of every call with
+// exactly one result, and what is done about a response that broke off. It
+// knows nothing but the vocabulary: everything it needs is in Loop.
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+)
+
+// A Loop holds what one turn needs. The functions are called from several
+// goroutines at a time only where that is said. Optional ones may be nil.
+type Loop struct {
+	Provider agent.Provider
+	// Tool returns the tool of that name, or nil. Concurrent.
+	Tool func(name string) agent.Tool
+	// Check compares input with a tool's schema. Its error goes to the model
+	// as an InputValidationError. Concurrent. Optional.
+	Check func(spec agent.Spec, input json.RawMessage) error
+	// Window makes the request over history.
+	Window func(history []agent.Message) *agent.Request
+	// Fit is called before each request. It returns the history to go on
+	// with: history itself, or what stands in its place. Optional.
+	Fit func(ctx context.Context, history []agent.Message) []agent.Message
+	// Gate decides whether a call may run. It may block on a person.
+	// Concurrent. Its error counts as a denial.
+	Gate func(ctx context.Context, c agent.Call) (agent.Decision, error)
+	// After sees the outcome of each call that ran, before it is final, and
+	// returns what stands in place of its result. Concurrent. Optional.
+	After func(ctx context.Context, f agent.Finished) agent.Result
+	// Batch sees the outcomes of a step, in the order of the calls, and
+	// returns blocks to stand behind the results. If end is not "", the turn
+	// ends with that reason. Optional.
+	Batch func(ctx context.Context, fs []agent.Finished) (behind []agent.Block, end string)
+	// Idle is called when the model has stopped of itself with answer, its
+	// last text. A message in return makes it go on; end is then ignored.
+	// Else end, if not "", is the reason of the turn's end. n counts the
+	// messages it has returned in this turn so far. Optional.
+	Idle func(ctx context.Context, answer string, n int) (m *agent.Message, end string)
+	// Steer returns what was said to the model since the last call: messages
+	// that join the turn behind the results of a step. Optional.
+	Steer func(ctx context.Context) []agent.Said
+	// Recover answers a refused request (too long, too large, a bad block)
+	// with another history. It is asked once for each kind of fault in a row.
+	// Optional.
+	Recover func(ctx context.Context, history []agent.Message, err *agent.ModelError) ([]agent.Message, bool)
+	// Explain words a failed request. Its text ends the turn. Optional.
+	Explain func(err error) agent.Trouble
+	// Budget reports why no further request may be made, or "". Concurrent. Optional.
+	Budget func() string
+	// Cost is the price of a response in US dollars. Optional.
+	Cost func(model string, u agent.Usage) float64
+	// Emit takes the facts of the turn. When it returns, a durable fact is as
+	// safe as it gets: calls that may write start only then. Concurrent.
+	Emit func(agent.Body)
+	// ID makes uuids. Concurrent.
+	ID func() string
+	// MaxSteps bounds the requests of the turn; 0 is no bound.
+	MaxSteps int
+	// Agent is the id of the sub-agent whose turn this is, or "".
+	Agent string
+	// Grace is how long a tool may go on after it was told to stop. 0: 10 s.
+	Grace time.Duration
+}
+
+// Causes that end the context of a turn.
+var (
+	// ErrInterrupted: a person ended the turn. The history says so to the model.
+	ErrInterrupted = errors.New("interrupted by the user")
+	// ErrStopped: the program ends. Calls are closed, nothing else is said,
+	// so that the turn can be taken up again.
+	ErrStopped = errors.New("the session was stopped")
+)
+
+// Reasons of an End. Others come from Batch, Idle, Budget and tools.
+const (
+	Completed  = "completed"
+	MaxTurns   = "max_turns"
+	Budget     = "budget_exhausted"
+	APIError   = "api_error"
+	TooLong    = "prompt_too_long"
+	TooLarge   = "image_error"
+	InTools    = "aborted_tools"
+	InStream   = "aborted_streaming"
+	Deferred   = "tool_deferred"
+	Malformed  = "malformed_tool_use_exhausted"
+	Identical  = "identical_calls"
+	StructDone = "structured_output"
+)
+
+// An End says how a turn ended.
+type End struct {
+	// History is the conversation as it is now.
+	History []agent.Message
+	// Reason is one of the constants above or what a function of Loop gave.
+	Reason string
+	Stop   string // the last stop reason
+	Text   string // what the model said last
+	// Trouble is set when a request failed for good, and for a refusal.
+	Trouble *agent.Trouble
+	// Turns is 1 and the number of results and notes the model was sent.
+	Turns      int
+	Steps      int // requests
+	Usage      agent.Usage
+	API        time.Duration
+	TTFT       time.Duration // of the first response
+	Structured json.RawMessage
+	Deferred   *agent.ToolUse
+	Denials    []agent.Denial
+}
+
+// Run continues history until the model stops. It returns when no call of the
+// turn runs any more. It changes no message of history.
+func (l *Loop) Run(ctx context.Context, history []agent.Message) End {
+	return End{History: history, Reason: Completed}
+}
