@@ -4,12 +4,12 @@
 // Cursor walks down a tree and tells which branches cannot match). It touches
 // no file system.
 //
-//	*        any run of characters inside one path segment
-//	**       any number of whole segments, as a segment of its own
-//	?        one character
-//	[a-z]    one character of a class; [!a] and [^a] negate; [[:alpha:]] too
-//	{a,b}    either alternative; may hold slashes and nest
-//	\c       the character c itself
+//   - any run of characters inside one path segment
+//     **       any number of whole segments, as a segment of its own
+//     ?        one character
+//     [a-z]    one character of a class; [!a] and [^a] negate; [[:alpha:]] too
+//     {a,b}    either alternative; may hold slashes and nest
+//     \c       the character c itself
 //
 // A segment with brackets also matches the name it spells, so that
 // app/[id]/page.tsx finds the file of that name beside app/i/page.tsx.
