@@ -1,0 +1,91 @@
+//go:build unix
+
+package proc
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	sigTerm = syscall.SIGTERM
+	sigKill = syscall.SIGKILL
+)
+
+// platform is what a Process needs to remember here: nothing.
+type platform struct{}
+
+func (platform) started(*exec.Cmd) {}
+func (platform) release()          {}
+func (platform) left(pid int) bool { return groupAlive(pid) }
+
+// exitOf reads the state of a reaped child.
+func exitOf(s *os.ProcessState) Exit {
+	if s == nil {
+		return Exit{Code: -1}
+	}
+	e := Exit{Code: s.ExitCode(), CPU: s.UserTime() + s.SystemTime()}
+	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		e.Code = 128 + int(ws.Signal())
+		e.Signal = unix.SignalName(ws.Signal())
+	}
+	return e
+}
+
+// groupAlive reports whether any process, a zombie perhaps, is in the group.
+func groupAlive(group int) bool {
+	err := syscall.Kill(-group, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+// signalTree sends sig to the group and to the members of t outside of it.
+func (p *Process) signalTree(t tree, gone bool, sig syscall.Signal) {
+	if !gone || len(t.known) > 0 {
+		_ = syscall.Kill(-p.pid, sig)
+	}
+	for pid, e := range t.known {
+		if e.group != p.pid {
+			_ = syscall.Kill(pid, sig)
+		}
+		if sig == sigTerm {
+			_ = syscall.Kill(pid, syscall.SIGCONT) // a stopped process cannot obey
+		}
+	}
+}
+
+// killOne ends a child that shares our session.
+func (p *Process) killOne(grace time.Duration) error {
+	for _, step := range []struct {
+		sig  syscall.Signal
+		wait time.Duration
+	}{{sigTerm, grace}, {sigKill, killLimit}} {
+		if p.reaped() {
+			return nil
+		}
+		_ = syscall.Kill(p.pid, step.sig)
+		timer := time.NewTimer(step.wait)
+		select {
+		case <-p.exited:
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+	return errors.New("child does not die")
+}
+
+// Interrupt sends SIGINT to the child's group, as Ctrl-C does.
+func (p *Process) Interrupt() error {
+	if p.reaped() {
+		return nil
+	}
+	if p.terminal {
+		return syscall.Kill(p.pid, syscall.SIGINT)
+	}
+	return syscall.Kill(-p.pid, syscall.SIGINT)
+}
