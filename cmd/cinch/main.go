@@ -1,6 +1,12 @@
-// Command cinch is an agent harness for coding.
+// Command cinch is an agent harness for coding. See internal/cli.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(0) }
+	"github.com/seed-eb844fcb/cinch/internal/cli"
+)
+
+func main() {
+	os.Exit(cli.Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+}

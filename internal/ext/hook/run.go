@@ -1,0 +1,340 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
+)
+
+// Limits of what a hook may say.
+const (
+	maxOutput = 1 << 20 // bytes that are read of each stream
+	maxShown  = 10000   // characters of one text; more goes to a file
+)
+
+// Run runs the hooks of m side by side and returns their merged answer. It
+// is an agent.Hooker: what goes wrong is told in Notes.
+func (s *Set) Run(ctx context.Context, m agent.Moment) agent.HookResult {
+	hs := s.Matching(m)
+	if len(hs) == 0 {
+		return agent.HookResult{}
+	}
+	input, err := s.input(m)
+	if err != nil {
+		return agent.HookResult{Notes: []string{"the hooks of " + m.Event + " did not run: " + err.Error()}}
+	}
+	if m.Event == "SessionEnd" {
+		limit := s.o.StopTimeout
+		if limit == 0 {
+			limit = 1500 * time.Millisecond
+		}
+		for _, h := range hs {
+			limit = max(limit, min(h.Timeout, time.Minute))
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	answers := make([]answer, len(hs))
+	var wg sync.WaitGroup
+	for i, h := range hs {
+		if h.Once && !s.first(&h) {
+			continue
+		}
+		if h.Async {
+			s.late.Go(func() { s.runLate(&h, m, input) })
+			continue
+		}
+		wg.Go(func() { answers[i] = s.one(ctx, &h, m, input) })
+	}
+	wg.Wait()
+	return merge(m.Event, answers)
+}
+
+// first reports whether h, which runs once, has not run yet.
+func (s *Set) first(h *Handler) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := h.Source + "\x00" + h.Event + "\x00" + h.Name()
+	if s.spent[k] {
+		return false
+	}
+	s.spent[k] = true
+	return true
+}
+
+// input is the JSON every hook of m gets.
+func (s *Set) input(m agent.Moment) ([]byte, error) {
+	in := map[string]any{}
+	if s.o.Common != nil {
+		for k, v := range s.o.Common(m) {
+			in[k] = v
+		}
+	}
+	for k, v := range m.Fields {
+		in[k] = v
+	}
+	in["hook_event_name"] = m.Event
+	if c := m.Call; c != nil {
+		in["tool_name"], in["tool_input"] = c.Name, c.Input
+		if m.Event != "PermissionRequest" {
+			in["tool_use_id"] = string(c.ID)
+		}
+	}
+	if m.Agent != "" {
+		in["agent_id"], in["agent_type"] = m.Agent, m.AgentType
+	}
+	return json.Marshal(in)
+}
+
+// clock is how long h may take.
+func clock(h *Handler) time.Duration {
+	if h.Timeout > 0 {
+		return h.Timeout
+	}
+	switch {
+	case h.Type == Prompt:
+		return 30 * time.Second
+	case h.Type == Agent:
+		return 60 * time.Second
+	case h.Event == "UserPromptSubmit":
+		return 30 * time.Second
+	case h.Event == "MessageDisplay":
+		return 10 * time.Second
+	}
+	return 600 * time.Second
+}
+
+// one runs h and reads its answer.
+func (s *Set) one(ctx context.Context, h *Handler, m agent.Moment, input []byte) answer {
+	name := m.Event
+	if m.Match != "" && !unmatched[m.Event] {
+		name += ":" + m.Match
+	}
+	// Nobody outside asked for these four's life; compat: they are quiet.
+	quiet := m.Event == "Notification" || m.Event == "SessionEnd" || m.Event == "PreCompact" || m.Event == "PostCompact"
+	var call agent.CallID
+	if m.Call != nil {
+		call = m.Call.ID
+	}
+	life := agent.Hooked{Stage: "started", ID: newID(), Name: name, Event: m.Event, Quiet: quiet}
+	if s.o.Emit != nil {
+		s.o.Emit(call, life)
+	}
+	began := time.Now()
+	cause := fmt.Errorf("it took longer than %s", clock(h))
+	hctx, cancel := context.WithTimeoutCause(ctx, clock(h), cause)
+	defer cancel()
+	out := s.start(hctx, h, m, input)
+	life.Stage, life.Took = "response", time.Since(began)
+	life.Stdout, life.Stderr, life.Output, life.ExitCode = out.stdout, out.stderr, out.stdout+out.stderr, out.code
+	life.Outcome = "success"
+	if out.err != nil || out.code != 0 {
+		life.Outcome = "error"
+	}
+	if hctx.Err() != nil && out.err != nil {
+		life.Outcome = "cancelled"
+		out.err = context.Cause(hctx)
+		out.timedOut = ctx.Err() == nil
+	}
+	if s.o.Emit != nil {
+		s.o.Emit(call, life)
+	}
+	a := read(h, m, out)
+	s.bound(&a)
+	return a
+}
+
+// An output is what a handler gave back, before it is read as an answer.
+type output struct {
+	stdout, stderr string
+	code           int
+	err            error // no usable answer: it did not start, broke, or ran out of time
+	timedOut       bool
+	json           json.RawMessage // the answer of a callback
+	verdict        *verdict        // the answer of a model
+}
+
+// start runs h in its way.
+func (s *Set) start(ctx context.Context, h *Handler, m agent.Moment, input []byte) output {
+	switch h.Type {
+	case Command:
+		return s.command(ctx, h, m.Event, input)
+	case HTTP:
+		return s.http(ctx, h, input)
+	case MCPTool:
+		return s.tool(ctx, h, input)
+	case Prompt, Agent:
+		return s.ask(ctx, h, input)
+	case Callback:
+		return s.callback(ctx, h, m, input)
+	}
+	return output{err: fmt.Errorf("unknown hook type %q", h.Type)}
+}
+
+// command runs a child with the input on its standard input. The child has
+// a session of its own: no terminal, and all of it ends with its clock.
+func (s *Set) command(ctx context.Context, h *Handler, event string, input []byte) output {
+	vars := map[string]string{"CLAUDE_PROJECT_DIR": s.o.Project, "CINCH_PROJECT_DIR": s.o.Project}
+	if h.Root != "" {
+		vars["CLAUDE_PLUGIN_ROOT"] = h.Root
+	}
+	if h.Data != "" {
+		vars["CLAUDE_PLUGIN_DATA"] = h.Data
+	}
+	if s.o.EnvFile != nil {
+		if f := s.o.EnvFile(event); f != "" {
+			vars["CLAUDE_ENV_FILE"] = f
+		}
+	}
+	env := append([]string(nil), s.o.Env...)
+	for k, v := range vars {
+		env = append(env, k+"="+v)
+	}
+	var spec proc.Spec
+	if h.Args != nil {
+		args := make([]string, 0, len(h.Args)+1)
+		for _, a := range append([]string{h.Command}, h.Args...) {
+			args = append(args, expand(a, vars, false))
+		}
+		spec = proc.Spec{Path: args[0], Args: args}
+	} else {
+		// Placeholders become quoted words, so that a directory name with
+		// spaces or a $ in it stays one argument.
+		line := expand(h.Command, vars, true)
+		if s.o.ShellPrefix != "" {
+			line = s.o.ShellPrefix + " " + proc.Quote(line)
+		}
+		spec = proc.Shell(shellFor(h.Shell), line)
+	}
+	spec.Env, spec.Dir = env, s.dir()
+	res, err := proc.Run(ctx, spec, proc.Options{Stdin: strings.NewReader(string(input))}, maxOutput)
+	// A hook that does not read its input is no fault of its.
+	if err != nil && ctx.Err() == nil && !errors.Is(err, proc.ErrDir) && res.Took > 0 {
+		err = nil
+	}
+	return output{stdout: string(res.Stdout), stderr: string(res.Stderr), code: res.Code, err: err}
+}
+
+func shellFor(name string) string {
+	switch name {
+	case "bash":
+		return "bash"
+	case "powershell":
+		return "pwsh"
+	}
+	return ""
+}
+
+// dir is where command hooks run: the tools' directory, or what is left.
+func (s *Set) dir() string {
+	var cwd string
+	if s.o.Cwd != nil {
+		cwd = s.o.Cwd()
+	}
+	for _, d := range []string{cwd, s.o.Project, s.o.Home} {
+		if fi, err := os.Stat(d); d != "" && err == nil && fi.IsDir() {
+			return d
+		}
+	}
+	return string(os.PathSeparator)
+}
+
+// expand replaces ${NAME} for the names in vars; as a shell word if quoted is
+// set and the placeholder does not stand inside double quotes already.
+func expand(s string, vars map[string]string, quoted bool) string {
+	var b strings.Builder
+	in := byte(0) // the quote we are inside of
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if strings.HasPrefix(s[i:], "${") {
+			if end := strings.IndexByte(s[i:], '}'); end > 0 {
+				if v, ok := vars[s[i+2:i+end]]; ok {
+					switch {
+					case !quoted:
+						b.WriteString(v)
+					case in == '"', in == '\'':
+						// Leave the quotes, write the word, enter them again.
+						b.WriteByte(in)
+						b.WriteString(proc.Quote(v))
+						b.WriteByte(in)
+					default:
+						b.WriteString(proc.Quote(v))
+					}
+					i += end
+					continue
+				}
+			}
+		}
+		switch {
+		case c == '\\' && in != '\'' && i+1 < len(s):
+			b.WriteByte(c)
+			i++
+			c = s[i]
+		case in == 0 && (c == '"' || c == '\''):
+			in = c
+		case c == in:
+			in = 0
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// runLate runs an asynchronous hook to its end, beside whatever goes on.
+func (s *Set) runLate(h *Handler, m agent.Moment, input []byte) {
+	a := s.one(s.ctx, h, m, input)
+	if s.ctx.Err() != nil || s.o.Late == nil {
+		return
+	}
+	context, wake := a.context, false
+	if h.Rewake && a.code == 2 {
+		wake = true
+		if text := or(strings.TrimSpace(a.stderr), strings.TrimSpace(a.stdout)); text != "" {
+			context = append(context, text)
+		}
+	}
+	if len(context) > 0 || len(a.notes) > 0 {
+		s.o.Late(context, a.notes, wake)
+	}
+}
+
+// bound keeps what a hook said to a readable size.
+func (s *Set) bound(a *answer) {
+	for i := range a.context {
+		a.context[i] = s.short(a.context[i])
+	}
+	a.reason = s.short(a.reason)
+	for i := range a.notes {
+		a.notes[i] = s.short(a.notes[i])
+	}
+}
+
+func (s *Set) short(text string) string {
+	r := []rune(text)
+	if len(r) <= maxShown {
+		return text
+	}
+	where := "the rest was dropped"
+	if s.o.Spill != nil {
+		if path, err := s.o.Spill(text); err == nil {
+			where = "all of it is in " + path
+		}
+	}
+	return string(r[:maxShown]) + fmt.Sprintf("\n[%d characters more; %s]", len(r)-maxShown, where)
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
