@@ -83,6 +83,7 @@ type Problem struct{ Path, Text string }
 
 // A Set is what was loaded. Its methods may not be called concurrently.
 type Set struct {
+	AutoDir  string // of the automatic memory, or ""
 	Files    []File
 	Problems []Problem
 }
