@@ -1,0 +1,394 @@
+package modelserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Request is one call of the Messages API, parsed. It is never changed.
+type Request struct {
+	N         int // counts the message requests of a server from 0
+	Header    http.Header
+	Raw       []byte
+	Model     string
+	MaxTokens int
+	Stream    bool
+	Thinking  Thought
+	System    []Block
+	Tools     []ToolDef
+	Messages  []Message
+
+	fields map[string]json.RawMessage // the top level
+}
+
+// A Thought is the thinking setting of a request.
+type Thought struct {
+	Type   string `json:"type"`
+	Budget int    `json:"budget_tokens"`
+}
+
+// On reports whether the model may think.
+func (t Thought) On() bool { return t.Type != "" && t.Type != "disabled" }
+
+// A ToolDef is one tool that a request offers. Server tools have a Type.
+type ToolDef struct {
+	Type         string          `json:"type"`
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	Schema       json.RawMessage `json:"input_schema"`
+	Deferred     bool            `json:"defer_loading"`
+	CacheControl json.RawMessage `json:"cache_control"`
+	Raw          json.RawMessage `json:"-"`
+}
+
+// A Message is one entry of the conversation, as sent.
+type Message struct {
+	Role   string
+	Blocks []Block // a content string is one text block
+	fields map[string]json.RawMessage
+}
+
+// A Block is one content block, as sent. Only the fields of its type are set.
+type Block struct {
+	Type         string          `json:"type"`
+	Text         string          `json:"text"`
+	Thinking     string          `json:"thinking"`
+	Signature    string          `json:"signature"`
+	Data         string          `json:"data"`
+	ID           string          `json:"id"`
+	Name         string          `json:"name"`
+	Input        json.RawMessage `json:"input"`
+	ToolUseID    string          `json:"tool_use_id"`
+	IsError      bool            `json:"is_error"`
+	CacheControl json.RawMessage `json:"cache_control"`
+	Content      []Block         `json:"-"` // of a tool_result
+	Raw          json.RawMessage `json:"-"`
+
+	content json.RawMessage
+	fields  map[string]json.RawMessage
+}
+
+// A Result is one tool result that the newest user turn brings.
+type Result struct {
+	ID, Tool string
+	Input    json.RawMessage // of the call
+	Text     string          // its texts, joined by newlines
+	IsError  bool
+}
+
+// errShape is a request that cannot be read at all.
+type errShape struct{ path, message string }
+
+func (e *errShape) Error() string { return e.path + ": " + e.message }
+
+// ParseRequest reads the body of a call. Its error names the part that is not
+// of the API's shape; what is well formed but not allowed is for Check.
+func ParseRequest(body []byte) (*Request, error) {
+	r := &Request{Raw: body}
+	if err := json.Unmarshal(body, &r.fields); err != nil || r.fields == nil {
+		return nil, &errShape{"body", "the request body is not a JSON object"}
+	}
+	for _, f := range []struct {
+		key  string
+		into any
+	}{
+		{"model", &r.Model}, {"max_tokens", &r.MaxTokens}, {"stream", &r.Stream}, {"thinking", &r.Thinking},
+	} {
+		if raw, ok := r.fields[f.key]; ok && json.Unmarshal(raw, f.into) != nil {
+			return nil, &errShape{f.key, "is not of the expected type"}
+		}
+	}
+	var err error
+	if r.System, err = parseContent("system", r.fields["system"]); err != nil {
+		return nil, err
+	}
+	var tools []json.RawMessage
+	if raw, ok := r.fields["tools"]; ok && json.Unmarshal(raw, &tools) != nil {
+		return nil, &errShape{"tools", "is not an array"}
+	}
+	for i, raw := range tools {
+		t := ToolDef{Raw: raw}
+		if json.Unmarshal(raw, &t) != nil {
+			return nil, &errShape{fmt.Sprintf("tools.%d", i), "is not a tool definition"}
+		}
+		r.Tools = append(r.Tools, t)
+	}
+	var msgs []map[string]json.RawMessage
+	raw, ok := r.fields["messages"]
+	if !ok || json.Unmarshal(raw, &msgs) != nil {
+		return nil, &errShape{"messages", "is missing or not an array of messages"}
+	}
+	for i, fields := range msgs {
+		m := Message{fields: fields}
+		path := fmt.Sprintf("messages.%d", i)
+		if json.Unmarshal(fields["role"], &m.Role) != nil {
+			return nil, &errShape{path + ".role", "is missing"}
+		}
+		if m.Blocks, err = parseContent(path+".content", fields["content"]); err != nil {
+			return nil, err
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	return r, nil
+}
+
+// parseContent reads content: nothing, a string, or an array of blocks.
+func parseContent(path string, raw json.RawMessage) ([]Block, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	if raw[0] == '"' {
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			return nil, &errShape{path, "is not a string"}
+		}
+		enc := append(append([]byte(`{"type":"text","text":`), raw...), '}')
+		return []Block{{Type: "text", Text: s, Raw: enc, fields: map[string]json.RawMessage{"type": nil, "text": raw}}}, nil
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil {
+		return nil, &errShape{path, "is neither a string nor an array of blocks"}
+	}
+	bs := make([]Block, 0, len(parts))
+	for i, p := range parts {
+		at := fmt.Sprintf("%s.%d", path, i)
+		b := Block{Raw: p}
+		if json.Unmarshal(p, &b) != nil || json.Unmarshal(p, &b.fields) != nil {
+			return nil, &errShape{at, "is not a content block"}
+		}
+		if b.Type == "" {
+			return nil, &errShape{at + ".type", "is missing"}
+		}
+		if b.Type == "tool_result" {
+			b.content = b.fields["content"]
+			var err error
+			if b.Content, err = parseContent(at+".content", b.content); err != nil {
+				return nil, err
+			}
+		}
+		bs = append(bs, b)
+	}
+	return bs, nil
+}
+
+// Offers reports whether the request offers the tool with that name.
+func (r *Request) Offers(name string) bool {
+	for _, t := range r.Tools {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Turn returns the blocks of the newest user turn: what stands behind the
+// last assistant message.
+func (r *Request) Turn() []Block {
+	i := len(r.Messages)
+	for i > 0 && r.Messages[i-1].Role != "assistant" {
+		i--
+	}
+	var bs []Block
+	for _, m := range r.Messages[i:] {
+		if m.Role == "user" {
+			bs = append(bs, m.Blocks...)
+		}
+	}
+	return bs
+}
+
+// Results returns the tool results of the newest user turn.
+func (r *Request) Results() []Result {
+	var out []Result
+	for _, b := range r.Turn() {
+		if b.Type == "tool_result" {
+			out = append(out, r.result(b))
+		}
+	}
+	return out
+}
+
+// History returns every tool result of the conversation, oldest first.
+func (r *Request) History() []Result {
+	var out []Result
+	for _, m := range r.Messages {
+		for _, b := range m.Blocks {
+			if b.Type == "tool_result" {
+				out = append(out, r.result(b))
+			}
+		}
+	}
+	return out
+}
+
+func (r *Request) result(b Block) Result {
+	res := Result{ID: b.ToolUseID, IsError: b.IsError, Text: textOf(b.Content)}
+	for _, m := range r.Messages {
+		for _, u := range m.Blocks {
+			if u.Type == "tool_use" && u.ID == b.ToolUseID {
+				res.Tool, res.Input = u.Name, u.Input
+			}
+		}
+	}
+	return res
+}
+
+// Prompt returns what a person asked: the last text block of the last user
+// turn that brought no tool results, reminders left out.
+func (r *Request) Prompt() string {
+	for i := len(r.Messages) - 1; i >= 0; i-- {
+		m := r.Messages[i]
+		if m.Role != "user" || hasResult(m.Blocks) {
+			continue
+		}
+		for j := len(m.Blocks) - 1; j >= 0; j-- {
+			if b := m.Blocks[j]; b.Type == "text" && !strings.HasPrefix(b.Text, "<system-reminder>") {
+				return b.Text
+			}
+		}
+	}
+	return ""
+}
+
+// Last returns all text of the newest user turn, tool results included.
+func (r *Request) Last() string { return textOf(r.Turn()) }
+
+// All returns all text of the request, wherever it stands.
+func (r *Request) All() string {
+	var b strings.Builder
+	b.WriteString(textOf(r.System))
+	for _, m := range r.Messages {
+		b.WriteByte('\n')
+		b.WriteString(textOf(m.Blocks))
+	}
+	return b.String()
+}
+
+func hasResult(bs []Block) bool {
+	for _, b := range bs {
+		if b.Type == "tool_result" {
+			return true
+		}
+	}
+	return false
+}
+
+func textOf(bs []Block) string {
+	var parts []string
+	for _, b := range bs {
+		switch b.Type {
+		case "text":
+			parts = append(parts, b.Text)
+		case "tool_result":
+			parts = append(parts, textOf(b.Content))
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// bare returns the block without its cache marks: what the cache compares.
+// The order of the outer keys does not count, every other byte does.
+func (b *Block) bare() []byte {
+	fields := make(map[string]json.RawMessage, len(b.fields))
+	for k, v := range b.fields {
+		if k != "cache_control" {
+			fields[k] = v
+		}
+	}
+	if _, ok := fields["type"]; ok && fields["type"] == nil {
+		fields["type"] = json.RawMessage(`"text"`) // a content string
+	}
+	if b.Type == "tool_result" && len(b.Content) > 0 && len(b.content) > 0 && b.content[0] == '[' {
+		var inner []json.RawMessage
+		for i := range b.Content {
+			inner = append(inner, b.Content[i].bare())
+		}
+		if enc, err := encode(inner); err == nil {
+			fields["content"] = enc
+		}
+	}
+	enc, err := encode(fields)
+	if err != nil {
+		return b.Raw
+	}
+	return enc
+}
+
+// bare returns the definition without its cache mark.
+func (t *ToolDef) bare() []byte {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(t.Raw, &fields) != nil {
+		return t.Raw
+	}
+	delete(fields, "cache_control")
+	enc, err := encode(fields)
+	if err != nil {
+		return t.Raw
+	}
+	return enc
+}
+
+// encode is json.Marshal without the escapes for HTML.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// checkText reports bytes that are no text: bad UTF-8, or half a surrogate
+// pair written as an escape.
+func checkText(body []byte) error {
+	if !utf8.Valid(body) {
+		return errors.New("the request body is not valid UTF-8")
+	}
+	for i := 0; i+5 < len(body); i++ {
+		if body[i] != '\\' {
+			continue
+		}
+		if body[i+1] != 'u' {
+			i++ // an escaped character, perhaps a backslash
+			continue
+		}
+		switch u := unit(body[i:]); {
+		case u >= 0xd800 && u < 0xdc00:
+			if low := unit(body[i+6:]); low < 0xdc00 || low > 0xdfff {
+				return fmt.Errorf("the request body is not valid JSON: no low surrogate in string at byte %d", i)
+			}
+			i += 11
+		case u >= 0xdc00 && u < 0xe000:
+			return fmt.Errorf("the request body is not valid JSON: no high surrogate in string at byte %d", i)
+		default:
+			i += 5
+		}
+	}
+	return nil
+}
+
+// unit decodes \uXXXX at the start of b, or returns -1.
+func unit(b []byte) int {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return -1
+	}
+	n := 0
+	for _, c := range b[2:6] {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n<<4 | int(c-'0')
+		case c|0x20 >= 'a' && c|0x20 <= 'f':
+			n = n<<4 | int(c|0x20-'a'+10)
+		default:
+			return -1
+		}
+	}
+	return n
+}
