@@ -493,7 +493,7 @@ func (p *player) left() {
 	p.s.note(func() { p.x.Left = true })
 }
 
-// wait waits, and reports whether the client is still there.
+// wait waits, unless the client leaves or the server closes.
 func (p *player) wait(d time.Duration) {
 	t := time.NewTimer(min(d, p.s.opts.Patience))
 	defer t.Stop()
@@ -502,7 +502,7 @@ func (p *player) wait(d time.Duration) {
 	case <-p.r.Context().Done():
 		p.left()
 	case <-p.s.closed:
-		p.over = true
+		p.abort(false)
 	}
 }
 
@@ -514,7 +514,6 @@ func (p *player) hang() {
 	if !p.over {
 		p.abort(false)
 	}
-	p.over = true
 }
 
 func (p *player) flushed() {
