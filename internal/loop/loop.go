@@ -11,6 +11,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/maphash"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -82,18 +85,18 @@ var (
 
 // Reasons of an End. Others come from Batch, Idle, Budget and tools.
 const (
-	Completed  = "completed"
-	MaxTurns   = "max_turns"
-	Budget     = "budget_exhausted"
-	APIError   = "api_error"
-	TooLong    = "prompt_too_long"
-	TooLarge   = "image_error"
-	InTools    = "aborted_tools"
-	InStream   = "aborted_streaming"
-	Deferred   = "tool_deferred"
-	Malformed  = "malformed_tool_use_exhausted"
-	Identical  = "identical_calls"
-	StructDone = "structured_output"
+	Completed = "completed"
+	MaxTurns  = "max_turns"
+	Budget    = "budget_exhausted"
+	APIError  = "api_error"
+	Refused   = "model_error"
+	TooLong   = "prompt_too_long"
+	TooLarge  = "image_error"
+	InTools   = "aborted_tools"
+	InStream  = "aborted_streaming"
+	Deferred  = "tool_deferred"
+	Malformed = "malformed_tool_use_exhausted"
+	Identical = "identical_calls"
 )
 
 // An End says how a turn ended.
@@ -104,6 +107,9 @@ type End struct {
 	Reason string
 	Stop   string // the last stop reason
 	Text   string // what the model said last
+	// Whole is Text with the parts that stand before it because a response
+	// broke off, where Text is without them. "" if there are none.
+	Whole string
 	// Trouble is set when a request failed for good, and for a refusal.
 	Trouble *agent.Trouble
 	// Turns is 1 and the number of results and notes the model was sent.
@@ -118,7 +124,67 @@ type End struct {
 }
 
 // Run continues history until the model stops. It returns when no call of the
-// turn runs any more. It changes no message of history.
+// turn runs any more, but for one that did not heed its end within Grace. It
+// changes neither history nor its messages. Calls at its end that have no
+// result yet are decided and run first.
 func (l *Loop) Run(ctx context.Context, history []agent.Message) End {
-	return End{History: history, Reason: Completed}
+	t := &turn{l: l, seed: maphash.MakeSeed(), end: End{History: slices.Clone(history), Turns: 1}}
+	if uses := unanswered(history); len(uses) > 0 {
+		r := &reply{calls: t.newCalls(ctx)}
+		for _, u := range uses {
+			r.calls.add(u, "")
+		}
+		if !t.results(ctx, r) {
+			return t.end
+		}
+	}
+	for t.step(ctx) {
+	}
+	return t.end
+}
+
+// unanswered returns the calls at the end of h that have no result.
+func unanswered(h []agent.Message) []*agent.ToolUse {
+	if len(h) == 0 || h[len(h)-1].Role != agent.Assistant {
+		return nil
+	}
+	var uses []*agent.ToolUse
+	for _, b := range h[len(h)-1].Blocks {
+		if u, ok := b.(*agent.ToolUse); ok {
+			uses = append(uses, u)
+		}
+	}
+	return uses
+}
+
+// Push returns h with m at its end. A message joins one of the same role
+// before it, so that roles alternate; the bytes of what was there stay the
+// same. Blocks that no upstream takes (blank texts) are left out, and with
+// them a message that has no others.
+func Push(h []agent.Message, m agent.Message) []agent.Message {
+	if slices.ContainsFunc(m.Blocks, blank) {
+		m.Blocks, m.Wire = slices.DeleteFunc(slices.Clone(m.Blocks), blank), nil
+	}
+	if len(m.Blocks) == 0 {
+		return h
+	}
+	m = m.Encode()
+	n := len(h)
+	if n == 0 || h[n-1].Role != m.Role {
+		return append(h, m)
+	}
+	last := h[n-1].Encode()
+	last.Blocks = slices.Concat(last.Blocks, m.Blocks)
+	last.Wire = slices.Concat(last.Wire[:len(last.Wire)-1], json.RawMessage(","), m.Wire[1:])
+	last.ID, last.UUID = m.ID, m.UUID
+	last.Meta = last.Meta && m.Meta
+	if last.Origin == "" {
+		last.Origin = m.Origin
+	}
+	return append(h[:n-1:n-1], last)
+}
+
+func blank(b agent.Block) bool {
+	t, ok := b.(*agent.Text)
+	return ok && strings.TrimSpace(t.Text) == ""
 }
