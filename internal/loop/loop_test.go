@@ -329,7 +329,9 @@ func TestResults(t *testing.T) {
 	tools := map[string]agent.Tool{
 		"R": tool{eff: reader.eff}, "D": tool{},
 		"P": tool{run: func(context.Context, agent.Call) (agent.Result, error) { panic("boom") }},
-		"E": tool{run: func(context.Context, agent.Call) (agent.Result, error) { return agent.Result{}, errors.New("no such file") }},
+		"E": tool{run: func(context.Context, agent.Call) (agent.Result, error) {
+			return agent.Result{}, errors.New("no such file")
+		}},
 		"B": tool{inspect: func(json.RawMessage) (agent.Effects, error) {
 			return agent.Effects{}, errors.New("file_path is missing")
 		}},
