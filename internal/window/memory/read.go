@@ -166,7 +166,7 @@ func (l *loader) read(p, real string, regular bool) (string, bool) {
 			l.problem(p, "%v", err)
 			return "", false
 		case !fi.Mode().IsRegular():
-			l.problem(p, "it is no regular file (%s)", fi.Mode().Type())
+			l.problem(p, "it is %s, not a file", what(fi.Mode()))
 			return "", false
 		}
 	}
@@ -190,6 +190,21 @@ func (l *loader) read(p, real string, regular bool) (string, bool) {
 		text = strings.ToValidUTF8(text, "\ufffd")
 	}
 	return strings.ReplaceAll(text, "\r\n", "\n"), true
+}
+
+// what names what is no regular file.
+func what(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a pipe"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "something else"
 }
 
 var errTotal = errors.New("all instructions together are larger than 8 MiB; this file was left out")
