@@ -261,6 +261,7 @@ type Task struct {
 	Description string
 	Command     string
 	Agent       string // agent type
+	Owner       string // id of the sub-agent that started it, or ""
 	Output      string // file that holds the output
 	Summary     string
 	Background  bool
