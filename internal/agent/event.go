@@ -140,6 +140,12 @@ type (
 		Files   []string
 		History []Message // nil if only files went back
 	}
+	// Mended says that History stands in for the history before: blocks were
+	// cut or replaced so that the upstream takes it. Reason is for a person.
+	Mended struct {
+		Reason  string
+		History []Message
+	}
 	// Crossed is a boundary that was crossed: connect, TLS, request, first
 	// byte, tool, permission, hook, MCP call, egress, compaction, retry.
 	Crossed struct {
@@ -186,6 +192,7 @@ func (Compacted) body()  {}
 func (Changed) body()    {}
 func (Cleared) body()    {}
 func (Rewound) body()    {}
+func (Mended) body()     {}
 func (Crossed) body()    {}
 func (Lifecycle) body()  {}
 func (Replied) body()    {}
@@ -219,9 +226,12 @@ type Outcome struct {
 	// Reason is the terminal_reason: completed, max_turns, budget_exhausted,
 	// api_error, prompt_too_long, image_error, aborted_tools, aborted_streaming,
 	// tool_deferred, hook_stopped, structured_output_retry_exhausted, …
-	Reason     string
-	Stop       string // the last stop_reason
-	Text       string // the answer
+	Reason string
+	Stop   string // the last stop_reason
+	Text   string // the answer
+	// Whole, if not "", is the answer with the part before it that a broken
+	// stream cut off; Text has only what came after.
+	Whole      string
 	Errors     []string
 	APIStatus  int // of a failed request, or 0
 	Turns      int
