@@ -40,6 +40,7 @@
 //	model NAME             the name that answers
 //	usage in=N read=N write=N out=N
 //	chunk N | piece N      bytes of one write | characters of one delta
+//	pace DURATION          the time between two events
 //	eol lf|crlf|cr         line ends of the stream
 //	gzip                   compress, if the client takes it
 package modelserver

@@ -28,6 +28,7 @@ type player struct {
 	body    *string
 	chunk   int // bytes of one write; 0 writes events whole
 	piece   int // characters of one delta
+	pace    time.Duration
 	eol     string
 	gzip    bool
 	zip     *gzip.Writer
@@ -125,6 +126,8 @@ func (p *player) set(st Step) {
 		p.chunk = st.Bytes
 	case Piece:
 		p.piece = max(1, st.Chars)
+	case Pace:
+		p.pace = st.Every
 	case EOL:
 		p.eol = st.Text
 	case Gzip:
@@ -451,6 +454,11 @@ func (p *player) event(typ string, data json.RawMessage) {
 		}
 	}
 	p.head()
+	if p.pace > 0 && p.events > 0 {
+		if p.wait(p.pace); p.over {
+			return
+		}
+	}
 	p.events++
 	p.write("event: " + typ + p.eol + "data: " + string(data) + p.eol + p.eol)
 	p.s.note(func() { p.x.Events = append(p.x.Events, Sent{typ, time.Now()}) })

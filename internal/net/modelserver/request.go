@@ -214,10 +214,17 @@ func (r *Request) Results() []Result {
 	return out
 }
 
-// History returns every tool result of the conversation, oldest first.
-func (r *Request) History() []Result {
+// Work returns the tool results since the prompt, oldest first: what the job
+// that is being done has brought so far.
+func (r *Request) Work() []Result {
+	start := 0
+	for i, m := range r.Messages {
+		if m.Role == "user" && !hasResult(m.Blocks) && !onlyReminders(m.Blocks) {
+			start = i
+		}
+	}
 	var out []Result
-	for _, m := range r.Messages {
+	for _, m := range r.Messages[start:] {
 		for _, b := range m.Blocks {
 			if b.Type == "tool_result" {
 				out = append(out, r.result(b))
@@ -277,6 +284,15 @@ func hasResult(bs []Block) bool {
 		}
 	}
 	return false
+}
+
+func onlyReminders(bs []Block) bool {
+	for _, b := range bs {
+		if b.Type != "text" || !strings.HasPrefix(b.Text, "<system-reminder>") {
+			return false
+		}
+	}
+	return true
 }
 
 func textOf(bs []Block) string {

@@ -78,6 +78,8 @@ type (
 	Chunk struct{ Bytes int }
 	// Piece makes deltas of so many characters.
 	Piece struct{ Chars int }
+	// Pace waits between events.
+	Pace struct{ Every time.Duration }
 	// EOL is the line end of the stream: "\n", "\r\n" or "\r".
 	EOL struct{ Text string }
 	// Model is the model that says it answers.
@@ -115,6 +117,7 @@ func (Header) step()   {}
 func (Count) step()    {}
 func (Chunk) step()    {}
 func (Piece) step()    {}
+func (Pace) step()     {}
 func (EOL) step()      {}
 func (Model) step()    {}
 func (Gzip) step()     {}
@@ -290,6 +293,9 @@ func parseSetting(verb, rest string) (Step, error) {
 	case "piece":
 		n, err := count(rest)
 		return Piece{n}, err
+	case "pace":
+		d, err := time.ParseDuration(rest)
+		return Pace{d}, err
 	case "eol":
 		eol, ok := map[string]string{"lf": "\n", "crlf": "\r\n", "cr": "\r"}[rest]
 		if !ok {
