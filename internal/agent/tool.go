@@ -69,6 +69,8 @@ type Call struct {
 	Effects  Effects
 	Agent    string         // id of the sub-agent that calls, or ""
 	Progress func(Progress) // never nil when a tool runs
+	// UserModified says that a person or a host changed Input with the approval.
+	UserModified bool
 }
 
 // A Progress is news of a running call, for front ends only.

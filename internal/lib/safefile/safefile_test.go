@@ -364,3 +364,30 @@ func TestBeforeStops(t *testing.T) {
 	}
 	noSpares(t, dir)
 }
+
+func TestAbs(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"a":       "/w/a",
+		"../a":    "/a",
+		"/a/./b/": "/a/b",
+		"~/x":     "/home/u/x",
+		"~":       "/home/u",
+		"~u/x":    "/w/~u/x",
+		"-v":      "/w/-v",
+		`C:\x`:    `/w/C:\x`,
+		"a b\n":   "/w/a b\n",
+	} {
+		if got, err := Abs(in, "/w", "/home/u"); err != nil || got != want {
+			t.Errorf("Abs(%q) = %q, %v, want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", "a\x00b"} {
+		if got, err := Abs(in, "/w", ""); err == nil {
+			t.Errorf("Abs(%q) = %q", in, got)
+		}
+	}
+	if got, err := Abs("a", "", ""); err == nil {
+		t.Errorf("without a directory: %q", got)
+	}
+}
