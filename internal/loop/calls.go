@@ -205,6 +205,7 @@ func (s *calls) admit(c *call, f *agent.Finished) string {
 			return agent.TextOf(badInput(c.use.Name, fmt.Errorf("the input was replaced by one that does not fit: %w", err)).Blocks)
 		}
 		f.Call.Input, f.Call.Effects = d.Input, e
+		f.Call.UserModified = d.Why == agent.WhyUser || d.Why == agent.WhyPrompt
 	}
 	s.enter(c, f.Call.Effects)
 	return s.barred(f.Call.Effects.Domain)

@@ -11,7 +11,10 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -77,9 +80,10 @@ type Options struct {
 	// knows itself.
 	Queries map[string]Query
 
-	Model  string
-	Effort string
-	Mode   agent.Mode
+	Model    string
+	Thinking agent.Thought
+	Effort   string
+	Mode     agent.Mode
 	// Resolve turns a model's name into an id; "" is the default. Nil: as given.
 	Resolve func(name string) (string, error)
 	// Changed is told of a new model, effort or thinking before the next
@@ -155,109 +159,201 @@ type Query struct {
 	First bool
 }
 
-// AgentLimits cap the sub-agents of a session. Zero fields have the defaults.
-type AgentLimits struct {
-	Depth      int // levels below the main conversation; 3
-	Concurrent int // at one time; 20
-	Total      int // in the session; 200
-	// Tokens, Cost and Time cap one tree: an agent and all below it. 0: no cap.
-	Tokens int
-	Cost   float64
-	Time   time.Duration
-}
-
-// A Session is a running conversation.
+// A Session is a running conversation. Its methods may be called concurrently.
 type Session struct {
-	o   Options
-	log *journal.Journal
+	o      Options
+	log    *journal.Journal
+	inputs chan submission
+	// closing is closed when no more inputs are taken, over when no goroutine
+	// of the session asks or waits any more.
+	closing, over chan struct{}
+
+	mu      sync.Mutex
+	id      string
+	mode    agent.Mode
+	model   string
+	thought agent.Thought
+	effort  string
+	title   string
+	history []agent.Message // as it was last sent or settled; never changed in place
+	queue   []queued
+	pending started // notes of hooks that wait for a prompt or request
+	running bool    // a turn runs
+	account account
+	denials []agent.Denial // of sub-agents, since the turn began
+	asks    map[string]asked
+	persons int // open questions for a person
+	agents  map[string]*node
+	spawned int
 }
 
 var _ agent.Session = (*Session)(nil)
 
-// New returns a session; Run drives it.
-func New(o Options) *Session { return &Session{o: o, log: journal.New(o.Sink)} }
+// ErrOver reports that the session has ended.
+var ErrOver = errors.New("the session is over")
 
-// Run serves inputs until a Finish or Stop has been worked off, or ctx ends,
-// which is a Stop. When it returns, no goroutine and no call of the session
-// runs any more and the events have ended. It is called once.
-func (s *Session) Run(ctx context.Context) {}
+const reasonBudget = loop.Budget
+
+// New returns a session; Run drives it.
+func New(o Options) *Session {
+	if o.NewID == nil {
+		o.NewID = randomID
+	}
+	if o.ID == "" {
+		o.ID = o.NewID()
+	}
+	if o.Tools == nil {
+		o.Tools = NewTools()
+	}
+	if o.Mode == "" {
+		o.Mode = agent.ModeDefault
+	}
+	if o.StructuredRetries == 0 {
+		o.StructuredRetries = 5
+	}
+	if o.Ceiling == 0 {
+		o.Ceiling = 10 * time.Minute
+	}
+	o.Agents = o.Agents.withDefaults()
+	h := Mend(o.History, o.Deferred)
+	if o.Source == "" {
+		o.Source = "startup"
+		if len(h) > 0 {
+			o.Source = "resume"
+		}
+	}
+	return &Session{o: o, log: journal.New(o.Sink), inputs: make(chan submission), closing: make(chan struct{}), over: make(chan struct{}),
+		id: o.ID, mode: o.Mode, model: o.Model, thought: o.Thinking, effort: o.Effort, history: h,
+		asks: map[string]asked{}, agents: map[string]*node{}}
+}
 
 // Submit implements [agent.Session]. SetMode, SetModel, SetThinking and Grant
-// have been applied when it returns, or its error says why not.
-func (s *Session) Submit(ctx context.Context, in agent.Input) error { return nil }
+// have been applied when it returns, or its error says why not. Before Run it
+// waits for Run; after Run it fails with ErrOver.
+func (s *Session) Submit(ctx context.Context, in agent.Input) error {
+	if a, ok := in.(agent.Answer); ok { // whoever asked may be what the owner waits for
+		return s.answer(a)
+	}
+	return s.send(ctx, submission{in: in})
+}
+
+// A submission is an input, or a piece of work of the program itself, on its
+// way to the goroutine of Run.
+type submission struct {
+	in   agent.Input
+	do   func(*owner) error
+	done chan error
+}
+
+func (s *Session) send(ctx context.Context, sub submission) error {
+	sub.done = make(chan error, 1)
+	select {
+	case s.inputs <- sub:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-s.closing:
+		return ErrOver
+	}
+	return <-sub.done // Run answers whatever it takes
+}
 
 // Events implements [agent.Session].
 func (s *Session) Events(ctx context.Context, from uint64) iter.Seq2[agent.Event, error] {
 	return s.log.Read(ctx, from)
 }
 
-// Emit records a fact that happened outside of a turn's loop (a hook, a
-// background job). It may be called concurrently.
-func (s *Session) Emit(parent agent.CallID, agentID string, b agent.Body) {}
-
-// Ask puts a question to the front ends: it is an [agent.Asker].
-func (s *Session) Ask(ctx context.Context, q agent.Question) (agent.Answer, error) {
-	return agent.Answer{}, agent.ErrNoOne
+// Emit records a fact: what happened outside of a turn's loop (a hook, a
+// background job) comes in here too. When it returns, a durable fact is saved.
+func (s *Session) Emit(parent agent.CallID, agentID string, b agent.Body) {
+	if r, ok := b.(agent.Responded); ok {
+		s.mu.Lock()
+		s.account.add(r)
+		s.mu.Unlock()
+	}
+	s.log.Append(parent, agentID, b)
 }
 
-// History returns the conversation as it was last sent or settled.
-func (s *Session) History() []agent.Message { return nil }
+func (s *Session) emit(b agent.Body) { s.Emit("", "", b) }
+
+// History returns the conversation as it was last sent or settled. The caller
+// must not change it.
+func (s *Session) History() []agent.Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.history
+}
+
+func (s *Session) setHistory(h []agent.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history = slices.Clip(h)
+}
 
 // Info describes the session as it is now.
-func (s *Session) Info() agent.Info { return agent.Info{} }
-
-// Mode, Model, Effort and Thinking are the current choices.
-func (s *Session) Mode() agent.Mode                  { return s.o.Mode }
-func (s *Session) Model() string                     { return s.o.Model }
-func (s *Session) Thinking() (agent.Thought, string) { return agent.Thought{}, s.o.Effort }
-
-// Totals returns what was used in the session so far.
-func (s *Session) Totals() (models []agent.ModelUsage, cost float64) { return nil, 0 }
-
-// Rewind replaces the history while no turn runs; the body (Rewound) tells it.
-func (s *Session) Rewind(ctx context.Context, r agent.Rewound) error { return nil }
-
-// A Child is a sub-agent to run.
-type Child struct {
-	ID     string       // "" gets one
-	Type   string       // agent type, for hooks
-	Call   agent.CallID // the call that spawns it: the Parent of its events
-	Parent string       // id of the agent that spawns it, or ""
-	// History to continue (a fork, a resumption); it is mended first.
-	History []agent.Message
-	// Prompt is the first, or next, user message.
-	Prompt   []agent.Block
-	Provider agent.Provider // nil: the session's
-	Tools    func(name string) agent.Tool
-	Window   func(history []agent.Message) *agent.Request
-	// Gate, Fit and Recover stand in for the session's. Nil: the session's
-	// Gate; no Fit; no Recover.
-	Gate     func(ctx context.Context, c agent.Call) (agent.Decision, error)
-	Fit      func(ctx context.Context, h []agent.Message) window.Outcome
-	Recover  func(ctx context.Context, h []agent.Message, err error) (window.Outcome, bool)
-	MaxTurns int
-	// Progress is told after each call and response. Nil: nobody is.
-	Progress func(agent.TaskUsage, string)
+func (s *Session) Info() agent.Info {
+	var i agent.Info
+	if s.o.Info != nil {
+		i = s.o.Info()
+	}
+	if i.Tools == nil {
+		i.Tools = s.o.Tools.Names()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i.Session, i.Mode, i.Model, i.Effort = s.id, s.mode, s.model, s.effort
+	if s.title != "" {
+		i.Title = s.title
+	}
+	return i
 }
 
-// Spawned is what a sub-agent left.
-type Spawned struct {
-	ID  string
-	End loop.End // with its History, for a resumption
-	// Partial says that the text is not a finished answer; Why says why.
-	Partial bool
-	Why     string
-	Tools   int
-	Tokens  int
-	Cost    float64
-	Took    time.Duration
-	Models  []string
+// ID is the session's id; it changes when the conversation starts anew.
+func (s *Session) ID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
 }
 
-// Spawn runs a sub-agent to its end in the caller's goroutine. Its error says
-// that it was not started (a cap, a hook). Everything else is in Spawned.
-func (s *Session) Spawn(ctx context.Context, c Child) (Spawned, error) { return Spawned{}, nil }
+// Mode is the current permission mode.
+func (s *Session) Mode() agent.Mode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mode
+}
 
-// Tell hands a message to a running sub-agent: it joins the results of its
-// next step. It reports whether such an agent runs.
-func (s *Session) Tell(id string, blocks []agent.Block) bool { return false }
+// Model is the id of the current model.
+func (s *Session) Model() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model
+}
+
+// Thinking is how much the model may think, and its effort.
+func (s *Session) Thinking() (agent.Thought, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.thought, s.effort
+}
+
+// SetTitle names the session.
+func (s *Session) SetTitle(title string) {
+	s.mu.Lock()
+	s.title = title
+	s.mu.Unlock()
+	s.emit(agent.Changed{What: "title", Info: s.Info()})
+}
+
+// Rewind goes back to r.History while no turn runs, and tells r.
+func (s *Session) Rewind(ctx context.Context, r agent.Rewound) error {
+	return s.send(ctx, submission{do: func(o *owner) error {
+		if o.turn != nil {
+			return errors.New("going back is possible only between turns")
+		}
+		if r.History != nil {
+			r.History = Mend(r.History, "")
+			s.setHistory(r.History)
+		}
+		s.emit(r)
+		return nil
+	}})
+}
