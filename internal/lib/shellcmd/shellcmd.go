@@ -155,3 +155,40 @@ type Redirect struct {
 	Op     string
 	Target Word
 }
+
+// Canonical is w as rules are written: quoted only where it has to be.
+func (w Word) Canonical() string {
+	if w.Known && !w.Glob && !w.Tilde {
+		return quote(w.Text)
+	}
+	return w.Source
+}
+
+// SourceText is c as it was written, with one blank between words.
+func (c *Command) SourceText() string {
+	n := 0
+	for _, w := range c.Argv {
+		n += len(w.Source) + 1
+	}
+	b := make([]byte, 0, n)
+	for i, w := range c.Argv {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = append(b, w.Source...)
+	}
+	return string(b)
+}
+
+// SedEdits returns "" if c is a sed whose script only prints, deletes and
+// substitutes, whether or not in place; otherwise what speaks against it.
+func (c *Command) SedEdits() string {
+	var args []Word
+	for _, a := range c.Argv[1:] {
+		if a.Known && (a.Text == "-i" || a.Text == "--in-place") {
+			continue
+		}
+		args = append(args, a)
+	}
+	return sedArgs(args)
+}
