@@ -99,6 +99,3 @@ type Jobs struct {
 	// no job with that id runs.
 	Done func(id string) <-chan struct{}
 }
-
-// New returns Bash and, if there are Jobs, TaskStop and TaskOutput.
-func New(o Options) []agent.Tool { return nil }
