@@ -12,11 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	sigTerm = syscall.SIGTERM
-	sigKill = syscall.SIGKILL
-)
-
 // platform is what a Process needs to remember here: nothing.
 type platform struct{}
 
@@ -43,17 +38,28 @@ func groupAlive(group int) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// signalTree sends sig to the group and to the members of t outside of it.
-func (p *Process) signalTree(t tree, gone bool, sig syscall.Signal) {
+// ask sends SIGTERM to members that were not asked yet; at first to the whole
+// group, in one stroke. A stopped process is woken, or it could not obey.
+func (p *Process) ask(fresh []entry, first bool) {
+	if first {
+		_ = syscall.Kill(-p.pid, syscall.SIGTERM)
+	}
+	for _, e := range fresh {
+		if !first || e.group != p.pid {
+			_ = syscall.Kill(e.pid, syscall.SIGTERM)
+		}
+		_ = syscall.Kill(e.pid, syscall.SIGCONT)
+	}
+}
+
+// force sends SIGKILL to the group and to the members of t outside of it.
+func (p *Process) force(t tree, gone bool) {
 	if !gone || len(t.known) > 0 {
-		_ = syscall.Kill(-p.pid, sig)
+		_ = syscall.Kill(-p.pid, syscall.SIGKILL)
 	}
 	for pid, e := range t.known {
 		if e.group != p.pid {
-			_ = syscall.Kill(pid, sig)
-		}
-		if sig == sigTerm {
-			_ = syscall.Kill(pid, syscall.SIGCONT) // a stopped process cannot obey
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}
 }
@@ -63,7 +69,7 @@ func (p *Process) killOne(grace time.Duration) error {
 	for _, step := range []struct {
 		sig  syscall.Signal
 		wait time.Duration
-	}{{sigTerm, grace}, {sigKill, killLimit}} {
+	}{{syscall.SIGTERM, grace}, {syscall.SIGKILL, killLimit}} {
 		if p.reaped() {
 			return nil
 		}

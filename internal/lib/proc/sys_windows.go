@@ -11,11 +11,6 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-const (
-	sigTerm = syscall.SIGTERM
-	sigKill = syscall.SIGKILL
-)
-
 // platform holds the job object that keeps a child and its descendants
 // together. The system ends all of them when the last handle closes, which
 // it does when this process ends, however it ends.
@@ -77,8 +72,11 @@ func exitOf(s *os.ProcessState) Exit {
 	return Exit{Code: s.ExitCode(), CPU: s.UserTime() + s.SystemTime()}
 }
 
-// signalTree has one way to end a job, and no way to ask it.
-func (p *Process) signalTree(_ tree, _ bool, _ syscall.Signal) {
+// ask does nothing: a job cannot be asked.
+func (p *Process) ask([]entry, bool) {}
+
+// force ends the job.
+func (p *Process) force(tree, bool) {
 	if p.sys.job != 0 {
 		_ = windows.TerminateJobObject(p.sys.job, 137)
 		return
@@ -89,7 +87,7 @@ func (p *Process) signalTree(_ tree, _ bool, _ syscall.Signal) {
 }
 
 func (p *Process) killOne(time.Duration) error {
-	p.signalTree(tree{}, false, sigKill)
+	p.force(tree{}, false)
 	timer := time.NewTimer(killLimit)
 	defer timer.Stop()
 	select {

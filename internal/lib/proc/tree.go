@@ -3,6 +3,8 @@ package proc
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -20,8 +22,9 @@ type tree struct {
 
 // refresh brings the tree up to date with all, a list of live processes.
 // Members that left the session stay members as long as they live, although
-// nothing would show any more where they came from.
-func (t *tree) refresh(all []entry) {
+// nothing would show any more where they came from. It returns the members
+// that were not known before.
+func (t *tree) refresh(all []entry) (fresh []entry) {
 	live := make(map[int]entry, len(all))
 	for _, e := range all {
 		live[e.pid] = e
@@ -40,13 +43,16 @@ func (t *tree) refresh(all []entry) {
 			_, child := t.known[e.ppid]
 			if child || e.session == t.leader || e.group == t.leader || e.pid == t.leader {
 				t.known[e.pid] = e
+				fresh = append(fresh, e)
 				grown = true
 			}
 		}
 	}
+	return fresh
 }
 
-// Kill ends the child and its descendants: SIGTERM, then SIGKILL after grace.
+// Kill ends the child and its descendants: SIGTERM, a second one for those
+// that are left after a quarter of grace, and SIGKILL after all of it.
 // It returns when all of them are dead, or with an error that counts those
 // which would not die. A tree that is dead already is no error.
 func (p *Process) Kill(grace time.Duration) error {
@@ -54,8 +60,7 @@ func (p *Process) Kill(grace time.Duration) error {
 		return p.killOne(grace)
 	}
 	t := tree{leader: p.pid, known: map[int]entry{}}
-	begin := time.Now()
-	sig, first := sigTerm, true
+	begin, first, again := time.Now(), true, false
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -68,23 +73,26 @@ func (p *Process) Kill(grace time.Duration) error {
 			}
 			all = nil
 		}
+		var fresh []entry
 		if !gone || !numberReused(all, p.pid) {
-			t.refresh(all)
+			fresh = t.refresh(all)
 		}
 		if gone && len(t.known) == 0 && (err == nil || !groupAlive(p.pid)) {
 			p.release()
 			return nil
 		}
-		elapsed := time.Since(begin)
-		if elapsed >= grace {
-			sig = sigKill
-		}
-		if elapsed >= grace+killLimit {
+		switch elapsed := time.Since(begin); {
+		case elapsed >= grace+killLimit:
 			return fmt.Errorf("%d processes of child %d do not die", max(len(t.known), 1), p.pid)
-		}
-		// SIGTERM is sent once; SIGKILL as long as somebody is there.
-		if first || sig == sigKill {
-			p.signalTree(t, gone, sig)
+		case elapsed >= grace:
+			p.force(t, gone)
+		case elapsed >= grace/4 && !again:
+			// Who was just being forked, or between fork and exec, may have
+			// missed the first, and a shell that waits for it cannot obey.
+			again = true
+			p.ask(slices.Collect(maps.Values(t.known)), false)
+		default:
+			p.ask(fresh, first)
 		}
 		first = false
 		timer.Reset(pause)
