@@ -2,7 +2,7 @@
 // Messages API on loopback, with real HTTP and real server-sent events, whose
 // answers come from scripts or from a small program. It checks each request
 // as strictly as the API does, and simulates the prompt cache in the numbers
-// it reports. It is the model of the demo, of the tests and of replay. It
+// it reports. It is the model of the demo and of the tests. It
 // owns the server's side of the wire; it must not know the program that
 // talks to it.
 //
