@@ -3,6 +3,7 @@ package modelserver
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"hash"
 	"sync"
 	"unicode/utf8"
@@ -41,6 +42,7 @@ type plan struct {
 }
 
 type segment struct {
+	path   string
 	key    [sha256.Size]byte
 	tokens int // up to and with this segment
 	mark   string
@@ -110,15 +112,15 @@ func segments(r *Request) []segment {
 	h.Write([]byte(r.Model))
 	var out []segment
 	chars := 0
-	add := func(part string, bytes []byte, mark json.RawMessage) {
+	add := func(path, part string, bytes []byte, mark json.RawMessage) {
 		chars += utf8.RuneCount(bytes)
-		out = append(out, segment{key: step(h, part, bytes), tokens: (chars + 3) / 4, mark: life(mark)})
+		out = append(out, segment{path: path, key: step(h, part, bytes), tokens: (chars + 3) / 4, mark: life(mark)})
 	}
 	for i := range r.Tools {
-		add("tools", r.Tools[i].bare(), r.Tools[i].CacheControl)
+		add(fmt.Sprintf("tools.%d", i), "tools", r.Tools[i].bare(), r.Tools[i].CacheControl)
 	}
 	for i := range r.System {
-		add("system", r.System[i].bare(), r.System[i].CacheControl)
+		add(fmt.Sprintf("system.%d", i), "system", r.System[i].bare(), r.System[i].CacheControl)
 	}
 	step(h, "thinking", r.fields["thinking"])
 	step(h, "tool_choice", r.fields["tool_choice"])
@@ -132,7 +134,7 @@ func segments(r *Request) []segment {
 					mark = b.Content[k].CacheControl
 				}
 			}
-			add(m.Role, b.bare(), mark)
+			add(fmt.Sprintf("messages.%d.content.%d", i, j), m.Role, b.bare(), mark)
 		}
 	}
 	return out

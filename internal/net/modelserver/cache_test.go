@@ -89,3 +89,21 @@ func TestCacheForms(t *testing.T) {
 		c.commit(p)
 	}
 }
+
+func TestExtends(t *testing.T) {
+	t.Parallel()
+	old := ask(t, "m", "", "a", "*b", "c")
+	for want, r := range map[string]*Request{
+		"": ask(t, "m", "", "a", "b", "x", "*d"),
+		"messages.0.content.1 is not what it was (it is messages.0.content.1 now)": ask(t, "m", "", "a", "*x"),
+		"messages.0.content.1 is gone":                                             ask(t, "m", "", "a"),
+	} {
+		got := ""
+		if err := r.Extends(old); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

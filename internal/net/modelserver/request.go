@@ -408,3 +408,26 @@ func unit(b []byte) int {
 	}
 	return n
 }
+
+// Extends checks that r goes on where old ended: that tools, system and every
+// block of old up to its last cache mark stand at the same place in r, byte
+// for byte but for the marks. The error names the first block that does not.
+func (r *Request) Extends(old *Request) error {
+	was, is := segments(old), segments(r)
+	last := -1
+	for i, s := range was {
+		if s.mark != "" {
+			last = i
+		}
+	}
+	for i := range last + 1 {
+		if i >= len(is) {
+			return fmt.Errorf("%s is gone", was[i].path)
+		}
+		// The keys are running hashes: the first that differs is the break.
+		if was[i].key != is[i].key {
+			return fmt.Errorf("%s is not what it was (it is %s now)", was[i].path, is[i].path)
+		}
+	}
+	return nil
+}
