@@ -7,12 +7,14 @@ import (
 	"strconv"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/jsonscan"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/catalog"
 )
 
 // A plan is what one attempt asks for: the request after the model, the
 // capability table and earlier refusals had their say.
 type plan struct {
-	spec     Spec
+	spec     catalog.Spec
 	max      int // max_tokens
 	thinking agent.Thought
 	effort   string
@@ -31,7 +33,7 @@ const maxWhole = 64_000
 
 // plan decides what to send. ceiling, if not 0, is a max_tokens learned from
 // a refusal.
-func (c *Client) plan(req *agent.Request, spec Spec, whole bool, ceiling int, skip []string) plan {
+func (c *Client) plan(req *agent.Request, spec catalog.Spec, whole bool, ceiling int, skip []string) plan {
 	p := plan{spec: spec, max: req.MaxTokens, whole: whole, extra: map[string]json.RawMessage{}}
 	use := func(name string) bool {
 		if !c.caps.allows(name, spec.ID) || slices.Contains(skip, byName(name).name) {
@@ -53,7 +55,7 @@ func (c *Client) plan(req *agent.Request, spec Spec, whole bool, ceiling int, sk
 	for key, v := range req.Extra {
 		p.extra[key] = v
 	}
-	if p.effort = spec.effort(req.Effort); p.effort != "" && !use("effort") {
+	if p.effort = spec.ClampEffort(req.Effort); p.effort != "" && !use("effort") {
 		p.effort = ""
 	}
 	for _, name := range req.Features {
@@ -106,7 +108,7 @@ func (c *Client) planThinking(p *plan, req *agent.Request, use func(string) bool
 			want.Display = display
 		}
 	}
-	t := p.spec.think(want)
+	t := p.spec.Think(want)
 	if t.Type == "adaptive" && !use("adaptive-thinking") {
 		t.Type, t.Budget = "", 0
 		if p.spec.Budget {
@@ -209,11 +211,11 @@ func (c *Client) prefix(req *agent.Request, p *plan) (system, tools json.RawMess
 		{"tool-search", "defer_loading"}, {"strict-tools", "strict"}, {"eager-input", "eager_input_streaming"}, {"cache", "cache_control"},
 	} {
 		if has(tools, f.field) && !c.caps.allows(f.name, model) {
-			tools = eachWithout(tools, func(_ int, m member) bool { return string(m.key) == f.field })
+			tools = jsonscan.EachWithout(tools, func(_ int, m jsonscan.Member) bool { return string(m.Key) == f.field })
 		}
 	}
 	if has(system, "cache_control") && !c.caps.allows("cache", model) {
-		system = eachWithout(system, func(_ int, m member) bool { return string(m.key) == "cache_control" })
+		system = jsonscan.EachWithout(system, func(_ int, m jsonscan.Member) bool { return string(m.Key) == "cache_control" })
 	}
 	for _, f := range []struct{ name, field string }{{"cache-1h", "ttl"}, {"cache-scope", "scope"}} {
 		if has(system, f.field) && !c.caps.allows(f.name, model) {
@@ -229,17 +231,17 @@ func (c *Client) prefix(req *agent.Request, p *plan) (system, tools json.RawMess
 func trimMarks(blocks json.RawMessage, field string) json.RawMessage {
 	var out []byte
 	last := 0
-	elements(blocks, func(start, end int) bool {
+	jsonscan.Elements(blocks, func(start, end int) bool {
 		el := blocks[start:end]
-		members(el, func(m member) bool {
-			if string(m.key) != "cache_control" {
+		jsonscan.Members(el, func(m jsonscan.Member) bool {
+			if string(m.Key) != "cache_control" {
 				return true
 			}
-			mark, hit := without(m.val, func(m member) bool { return string(m.key) == field })
+			mark, hit := jsonscan.Without(m.Val, func(m jsonscan.Member) bool { return string(m.Key) == field })
 			if hit {
-				at := start + m.end - len(m.val)
+				at := start + m.End - len(m.Val)
 				out = append(append(out, blocks[last:at]...), mark...)
-				last = start + m.end
+				last = start + m.End
 			}
 			return false
 		})
@@ -268,24 +270,24 @@ func limitMarks(system, tools json.RawMessage, moving bool) (_, _ json.RawMessag
 	// The count above takes a property of that name in a schema for a mark;
 	// this one does not.
 	var n int
-	count := func(_ int, m member) bool {
-		if string(m.key) == "cache_control" {
+	count := func(_ int, m jsonscan.Member) bool {
+		if string(m.Key) == "cache_control" {
 			n++
 		}
 		return false
 	}
-	eachWithout(tools, count)
-	eachWithout(system, count)
-	drop := func(_ int, m member) bool {
-		if string(m.key) == "cache_control" && n > room {
+	jsonscan.EachWithout(tools, count)
+	jsonscan.EachWithout(system, count)
+	drop := func(_ int, m jsonscan.Member) bool {
+		if string(m.Key) == "cache_control" && n > room {
 			n--
 			return true
 		}
 		return false
 	}
 	// The API's order is tools, then system.
-	tools = eachWithout(tools, drop)
-	return eachWithout(system, drop), tools
+	tools = jsonscan.EachWithout(tools, drop)
+	return jsonscan.EachWithout(system, drop), tools
 }
 
 // encode encodes a message that has no bytes yet, without the empty texts
@@ -310,7 +312,7 @@ func markAt(req *agent.Request) (at int, content json.RawMessage, cut int) {
 			content = encode(req.Messages[at])
 		}
 		last, marked := 0, false
-		elements(content, func(start, end int) bool {
+		jsonscan.Elements(content, func(start, end int) bool {
 			if ok, has := markable(content[start:end]); ok {
 				last, marked = end-1, has
 			}
@@ -330,12 +332,12 @@ func markAt(req *agent.Request) (at int, content json.RawMessage, cut int) {
 // one. Thinking cannot, nor can empty text; what is unknown is left alone.
 func markable(block []byte) (ok, has bool) {
 	var kind, text []byte
-	members(block, func(m member) bool {
-		switch string(m.key) {
+	jsonscan.Members(block, func(m jsonscan.Member) bool {
+		switch string(m.Key) {
 		case "type":
-			kind = m.val
+			kind = m.Val
 		case "text":
-			text = m.val
+			text = m.Val
 		case "cache_control":
 			has = true
 		}
@@ -451,16 +453,16 @@ func thinking(t agent.Thought) []byte {
 // withEffort adds the effort to an output_config that does not name one.
 func withEffort(config json.RawMessage, effort string) json.RawMessage {
 	has := false
-	members(config, func(m member) bool {
-		has = has || string(m.key) == "effort"
+	jsonscan.Members(config, func(m jsonscan.Member) bool {
+		has = has || string(m.Key) == "effort"
 		return true
 	})
 	if has {
 		return config
 	}
 	out := append(agent.AppendString([]byte(`{"effort":`), effort), '}')
-	if i := spaces(config, 0); i < len(config) && config[i] == '{' {
-		if rest := config[spaces(config, i+1):]; len(rest) > 0 && rest[0] != '}' {
+	if i := jsonscan.Spaces(config, 0); i < len(config) && config[i] == '{' {
+		if rest := config[jsonscan.Spaces(config, i+1):]; len(rest) > 0 && rest[0] != '}' {
 			out = append(append(out[:len(out)-1], ','), rest...)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/catalog"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/reply"
 )
 
 // ErrNoCount reports an upstream that cannot count tokens: estimate.
@@ -62,7 +64,7 @@ func (c *Client) CountTokens(ctx context.Context, req *agent.Request) (int, erro
 }
 
 // silent is a run whose deltas nobody hears.
-func (c *Client) silent(ctx context.Context, req *agent.Request, spec Spec) *run {
+func (c *Client) silent(ctx context.Context, req *agent.Request, spec catalog.Spec) *run {
 	r := &run{c: c, ctx: ctx, req: req, yield: func(agent.Delta, error) bool { return true }}
 	r.use(spec)
 	return r
@@ -70,7 +72,7 @@ func (c *Client) silent(ctx context.Context, req *agent.Request, spec Spec) *run
 
 // once makes one request and returns the body of an answer that says 200.
 func (r *run) once(path string, p plan) ([]byte, *failure) {
-	d := &decoder{emit: r.emit}
+	d := &reply.Decoder{Emit: r.emit}
 	r.last = d
 	x := r.c.start(r.ctx, path, r.c.body(r.req, p), p, r.req, r.attempts, r.badCred)
 	defer x.finish(false)
@@ -78,7 +80,7 @@ func (r *run) once(path string, p plan) ([]byte, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	data, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+	data, err := io.ReadAll(io.LimitReader(body, reply.MaxSize))
 	if err != nil {
 		return nil, r.broken(err, d, "")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/catalog"
 )
 
 // FromEnv reads the options that the environment holds: where, how to
@@ -76,14 +77,14 @@ func (e *reader) millis(name string, low, high int) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-func (e *reader) models(m *Models) {
+func (e *reader) models(m *catalog.Models) {
 	m.Aliases = map[string]string{}
 	for alias, names := range map[string][]string{
-		"opus":   {"ANTHROPIC_DEFAULT_OPUS_MODEL"},
-		"sonnet": {"ANTHROPIC_DEFAULT_SONNET_MODEL"},
-		"haiku":  {"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_SMALL_FAST_MODEL"},
-		"fable":  {"ANTHROPIC_DEFAULT_FABLE_MODEL"},
-		Default:  {"ANTHROPIC_DEFAULT_MODEL"},
+		"opus":          {"ANTHROPIC_DEFAULT_OPUS_MODEL"},
+		"sonnet":        {"ANTHROPIC_DEFAULT_SONNET_MODEL"},
+		"haiku":         {"ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_SMALL_FAST_MODEL"},
+		"fable":         {"ANTHROPIC_DEFAULT_FABLE_MODEL"},
+		catalog.Default: {"ANTHROPIC_DEFAULT_MODEL"},
 	} {
 		for _, name := range names {
 			if v := strings.TrimSpace(e.env(name)); v != "" {

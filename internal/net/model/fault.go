@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/reply"
 )
 
 // A failure is why an attempt came to nothing, and what may be done about it.
@@ -88,11 +89,11 @@ func statusOf(typ string) int {
 
 // An answer is a refusal by the upstream, wherever it stood.
 type answer struct {
-	status    int
-	apiError  // the API's own words, if it spoke
-	requestID string
-	header    http.Header // nil for an error inside a stream
-	body      []byte      // of an answer that is not the API's
+	status         int
+	reply.APIError // the API's own words, if it spoke
+	requestID      string
+	header         http.Header // nil for an error inside a stream
+	body           []byte      // of an answer that is not the API's
 }
 
 // readAnswer reads the body of an answer with an error status.
@@ -118,7 +119,7 @@ func readAnswer(resp *http.Response, body []byte) answer {
 	}
 	switch {
 	case len(w.Error) > 0 && w.Error[0] == '{':
-		_ = json.Unmarshal(w.Error, &a.apiError) // what does not fit stays empty
+		_ = json.Unmarshal(w.Error, &a.APIError) // what does not fit stays empty
 	case len(w.Error) > 0 && w.Error[0] == '"':
 		_ = json.Unmarshal(w.Error, &a.Message)
 	}
@@ -136,7 +137,7 @@ func readAnswer(resp *http.Response, body []byte) answer {
 // words is what the answer says, or what is known about it.
 func (a answer) words() string {
 	if a.Message != "" {
-		return clip(a.Message, 2000)
+		return reply.Clip(a.Message, 2000)
 	}
 	text := strings.TrimSpace(string(a.body))
 	if strings.HasPrefix(text, "<") {
@@ -144,10 +145,10 @@ func (a answer) words() string {
 		if _, rest, ok := strings.Cut(text, "<title>"); ok {
 			title, _, _ = strings.Cut(rest, "</title>")
 		}
-		return strings.TrimSpace("a web page instead of an answer of the API: " + clip(strings.TrimSpace(title), 120))
+		return strings.TrimSpace("a web page instead of an answer of the API: " + reply.Clip(strings.TrimSpace(title), 120))
 	}
 	if text != "" {
-		return clip(text, 300)
+		return reply.Clip(text, 300)
 	}
 	if s := http.StatusText(a.status); s != "" {
 		return s
@@ -180,7 +181,7 @@ func (c *Client) refusal(a answer, p plan, cred string) *failure {
 		f.overloaded = f.kind == "overloaded"
 		f.elsewhere = s >= 500
 	case s >= 300 && s < 400:
-		f.err.Message = "the server redirects to another host, which is not followed: " + clip(a.header.Get("Location"), 200) + "; set ANTHROPIC_BASE_URL to where the API is"
+		f.err.Message = "the server redirects to another host, which is not followed: " + reply.Clip(a.header.Get("Location"), 200) + "; set ANTHROPIC_BASE_URL to where the API is"
 	}
 	if a.header == nil {
 		return f

@@ -24,7 +24,17 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/catalog"
 )
+
+// The catalog's types under the names that callers of this package use.
+type (
+	Models = catalog.Models
+	Spec   = catalog.Spec
+)
+
+// Default is the model name that stands for the one nobody chose.
+const Default = catalog.Default
 
 // FirstParty is the base URL of the public API.
 const FirstParty = "https://api.anthropic.com"
@@ -49,7 +59,7 @@ type Options struct {
 	Session func() string
 	// UserID, if not "", is sent as metadata.user_id.
 	UserID string
-	Models Models
+	Models catalog.Models
 	// Betas are further values of anthropic-beta.
 	Betas []string
 	// Without names features that are never used, With those that are used
@@ -179,7 +189,7 @@ func New(o Options) (*Client, error) {
 func (c *Client) Upstream() string { return c.base.Host }
 
 // Resolve tells what a model name stands for.
-func (c *Client) Resolve(name string) Spec { return c.o.Models.Resolve(name) }
+func (c *Client) Resolve(name string) catalog.Spec { return c.o.Models.Resolve(name) }
 
 // baseURL checks where to send requests.
 func baseURL(s string) (*url.URL, error) {

@@ -16,6 +16,8 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/sse"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/catalog"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/reply"
 )
 
 // Stream implements agent.Provider. req.Model may be an alias.
@@ -39,7 +41,7 @@ type run struct {
 	left  bool // the consumer left the loop
 
 	// What the next attempt asks for.
-	spec     Spec
+	spec     catalog.Spec
 	whole    bool     // in one piece
 	skip     []string // features left out on trial
 	ceiling  int      // max_tokens that fits, or 0
@@ -56,12 +58,12 @@ type run struct {
 	bareUsed  bool
 	authTries int
 
-	last *decoder // of the newest attempt
+	last *reply.Decoder // of the newest attempt
 	sent plan
 }
 
 // use turns to a model, with a budget of its own.
-func (r *run) use(s Spec) {
+func (r *run) use(s catalog.Spec) {
 	*r = run{
 		c: r.c, ctx: r.ctx, req: r.req, yield: r.yield, left: r.left, fallback: r.fallback, attempts: r.attempts, badCred: r.badCred,
 		spec: s, whole: r.req.Whole, start: time.Now(),
@@ -85,7 +87,7 @@ func (r *run) loop() error {
 			return err
 		}
 		f.err.Attempts = r.attempts
-		if r.last.complete > 0 {
+		if r.last.Complete > 0 {
 			// Somebody may have acted on what was complete: it stands.
 			f.err.Fault = agent.FaultTruncated
 			return f.err
@@ -212,7 +214,7 @@ func backoff(n int, asked time.Duration) time.Duration {
 
 // step tells what is done after f and waits, if that is what is done.
 func (r *run) step(f *failure, s step) error {
-	if r.last.begun {
+	if r.last.Begun {
 		reason := s.reason
 		if reason == "" {
 			reason = f.err.Message
@@ -259,14 +261,14 @@ func (r *run) step(f *failure, s step) error {
 func (r *run) attempt() *failure {
 	r.attempts++
 	p := r.c.plan(r.req, r.spec, r.whole, r.ceiling, r.skip)
-	d := &decoder{emit: r.emit}
+	d := &reply.Decoder{Emit: r.emit}
 	r.sent, r.last = p, d
 	x := r.c.start(r.ctx, "/v1/messages", r.c.body(r.req, p), p, r.req, r.attempts, r.badCred)
 	defer x.finish(false) // should the consumer panic
 	f := r.receive(x, p, d)
-	x.finish(d.done)
+	x.finish(d.Done)
 	r.tell(x)
-	if d.done && r.bareUsed {
+	if d.Done && r.bareUsed {
 		for _, name := range r.skip {
 			r.c.caps.deny(name, r.spec.ID, "accepted only without it")
 		}
@@ -275,12 +277,12 @@ func (r *run) attempt() *failure {
 }
 
 // receive waits for the answer and yields it.
-func (r *run) receive(x *exchange, p plan, d *decoder) *failure {
+func (r *run) receive(x *exchange, p plan, d *reply.Decoder) *failure {
 	resp, body, f := r.answer(x, p, d)
 	if f != nil || resp == nil {
 		return f
 	}
-	d.requestID = dial.RequestID(resp.Header)
+	d.RequestID = dial.RequestID(resp.Header)
 	if err := r.decode(body, d); err != nil && !r.left {
 		return r.broken(err, d, resp.Header.Get("Content-Type"))
 	}
@@ -289,7 +291,7 @@ func (r *run) receive(x *exchange, p plan, d *decoder) *failure {
 
 // answer waits for the headers of an answer that says 200. A refusal is read
 // to its end. Both results are nil if the consumer left.
-func (r *run) answer(x *exchange, p plan, d *decoder) (*http.Response, *bodyReader, *failure) {
+func (r *run) answer(x *exchange, p plan, d *reply.Decoder) (*http.Response, *bodyReader, *failure) {
 	n, err := r.head(x, p)
 	r.tell(x)
 	switch {
@@ -302,7 +304,7 @@ func (r *run) answer(x *exchange, p plan, d *decoder) (*http.Response, *bodyRead
 	case err != nil:
 		return nil, nil, r.c.unsent(err, "connect")
 	}
-	body := &bodyReader{r: r, x: x, d: d, last: time.Now()}
+	body := &bodyReader{r: r, x: x, last: time.Now()}
 	if n.resp.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(io.LimitReader(body, 1<<20)) // as much as there is of it
 		return nil, nil, r.c.refusal(readAnswer(n.resp, b), p, n.cred)
@@ -396,11 +398,13 @@ func wait[T any](r *run, ch <-chan T, what string, since time.Time, limit time.D
 type bodyReader struct {
 	r    *run
 	x    *exchange
-	d    *decoder
 	last time.Time // when bytes came last
-	buf  []byte    // the whole buffer
-	rest []byte    // what is unread of it
-	eof  error
+	// progress is when the last event came that was no ping; zero while that
+	// does not matter.
+	progress time.Time
+	buf      []byte // the whole buffer
+	rest     []byte // what is unread of it
+	eof      error
 }
 
 // fill gets the next piece.
@@ -414,7 +418,7 @@ func (b *bodyReader) fill() error {
 	}
 	clocks := &b.r.c.o.Clocks
 	what, since, limit := "next byte", b.last, clocks.Idle
-	if p := b.d.progress; !p.IsZero() && p.Add(clocks.Events).Before(since.Add(limit)) {
+	if p := b.progress; !p.IsZero() && p.Add(clocks.Events).Before(since.Add(limit)) {
 		what, since, limit = "next event", p, clocks.Events
 	}
 	buf, open, err := wait(b.r, b.x.data, what, since, limit)
@@ -453,21 +457,21 @@ func (b *bodyReader) peek() byte {
 }
 
 // decode reads the answer, as what it is rather than as what it says it is.
-func (r *run) decode(body *bodyReader, d *decoder) error {
-	d.progress = body.last
+func (r *run) decode(body *bodyReader, d *reply.Decoder) error {
+	body.progress = body.last
 	switch body.peek() {
 	case '{':
-		data, err := io.ReadAll(io.LimitReader(body, maxAnswer))
+		data, err := io.ReadAll(io.LimitReader(body, reply.MaxSize))
 		if err != nil {
 			return err
 		}
-		return d.whole(data)
+		return d.Whole(data)
 	case '<':
 		data, err := io.ReadAll(io.LimitReader(body, 64<<10))
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: %s", errNoMessage, answer{body: data}.words())
+		return fmt.Errorf("%w: %s", reply.ErrNoMessage, answer{body: data}.words())
 	}
 	for ev, err := range sse.Decode(body) {
 		if err != nil {
@@ -476,46 +480,46 @@ func (r *run) decode(body *bodyReader, d *decoder) error {
 		if ev.Comment || len(ev.Data) == 0 {
 			continue
 		}
-		if err := d.event(ev.Data, ev.Tail); err != nil {
+		if err := d.Event(ev.Data, ev.Tail); err != nil {
 			return err
 		}
-		if d.done || r.left {
+		if d.Done || r.left {
 			return nil
 		}
-		if !d.idle {
-			d.progress = body.last
+		if !d.Idle {
+			body.progress = body.last
 		}
 	}
 	return io.EOF
 }
 
 // broken classifies the end of an answer that began well.
-func (r *run) broken(err error, d *decoder, contentType string) *failure {
+func (r *run) broken(err error, d *reply.Decoder, contentType string) *failure {
 	var clock *clockError
-	var inside *streamError
+	var inside *reply.StreamError
 	f := &failure{kind: "unknown", retry: true, err: &agent.ModelError{
-		Op: "read", Fault: agent.FaultTransient, RequestID: d.requestID, Gateway: r.c.base.Host, Err: err,
+		Op: "read", Fault: agent.FaultTransient, RequestID: d.RequestID, Gateway: r.c.base.Host, Err: err,
 	}}
 	switch {
 	case errors.As(err, &inside):
-		a := answer{status: statusOf(inside.Type), apiError: inside.apiError, requestID: d.requestID}
+		a := answer{status: statusOf(inside.Type), APIError: inside.APIError, requestID: d.RequestID}
 		if a.requestID == "" {
-			a.requestID = inside.requestID
+			a.requestID = inside.RequestID
 		}
 		f = r.c.refusal(a, r.sent, "")
 		f.err.Op, f.err.Err = "read", err
-		f.whole = d.begun && f.retry
+		f.whole = d.Begun && f.retry
 	case errors.As(err, &clock):
 		f.err.Message = "The response stalled: " + clock.Error()
 		f.whole = true
-	case errors.Is(err, errProtocol), errors.Is(err, sse.ErrTooLong), errors.Is(err, errNoMessage):
+	case errors.Is(err, reply.ErrProtocol), errors.Is(err, sse.ErrTooLong), errors.Is(err, reply.ErrNoMessage):
 		f.err.Op, f.err.Message = "decode", err.Error()
 		f.retry, f.whole = false, true
-		if errors.Is(err, errNoMessage) {
+		if errors.Is(err, reply.ErrNoMessage) {
 			f.err.Fault = agent.FaultOther
-			f.err.Message += " (" + clip(contentType, 80) + ")"
+			f.err.Message += " (" + reply.Clip(contentType, 80) + ")"
 		}
-	case errors.Is(err, io.EOF) && !d.begun:
+	case errors.Is(err, io.EOF) && !d.Begun:
 		f.err.Op, f.err.Message = "decode", "the server answered 200 and sent no message"
 		f.whole = true
 	default:

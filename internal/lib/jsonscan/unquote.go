@@ -1,4 +1,4 @@
-package model
+package jsonscan
 
 import (
 	"bytes"
@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// unquote appends what a JSON string says to dst. in is the string without
+// Unquote appends what a JSON string says to dst. in is the string without
 // its quotes. Invalid UTF-8 and half surrogates become U+FFFD, as
 // encoding/json does it; ok is false for what is no JSON string.
-func unquote(dst, in []byte) (_ []byte, ok bool) {
+func Unquote(dst, in []byte) (_ []byte, ok bool) {
 	for {
 		n := bytes.IndexByte(in, '\\')
 		plain := in

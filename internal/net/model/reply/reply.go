@@ -1,4 +1,8 @@
-package model
+// Package reply reads the answers of the Messages API: the events of a stream
+// or a message in one piece become the deltas of the vocabulary. It owns the
+// state of a response and the making of blocks; it must not know how the
+// bytes came, when to give up on them, or what to do then.
+package reply
 
 import (
 	"bytes"
@@ -7,36 +11,36 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/jsonscan"
 )
 
-// A decoder turns the events of one response into deltas. Blocks are told
+// A Decoder turns the events of one response into deltas. Blocks are told
 // apart by their index, never by their order; a block is complete at its
 // content_block_stop and the response at its message_stop.
-type decoder struct {
-	emit      func(agent.Delta) // gets the deltas, in order
-	requestID string
+//
+// The zero Decoder with Emit set is ready for one response.
+type Decoder struct {
+	Emit      func(agent.Delta) // gets the deltas, in order
+	RequestID string            // goes into the Begin
 
-	begun    bool
-	done     bool
+	Begun    bool // the Begin was told
+	Done     bool // the Done was told: the response is whole
+	Complete int  // blocks that were told complete
+	Idle     bool // the newest event was a ping
+
+	calls    int  // tool_use blocks among the complete ones
 	stopped  bool // a Stopped was told
-	complete int  // blocks that were told complete
-	calls    int  // tool_use blocks among them
 	size     int  // bytes accumulated so far
 	usage    agent.Usage
 	stop     string
 	sequence string
 	open     []*openBlock
-	// progress is when the last event came that was no ping; idle says that
-	// the newest one was a ping.
-	progress time.Time
-	idle     bool
 }
 
-// maxAnswer bounds what one response may accumulate.
-const maxAnswer = 256 << 20
+// MaxSize bounds what one response may accumulate, in bytes.
+const MaxSize = 256 << 20
 
 // An openBlock is a block between its start and its stop.
 type openBlock struct {
@@ -53,26 +57,28 @@ type openBlock struct {
 	input     json.RawMessage   // that came with the start of a tool_use
 }
 
-// errProtocol marks events that no sound upstream sends.
-var errProtocol = errors.New("the stream breaks the protocol")
+// ErrProtocol marks events that no sound upstream sends.
+var ErrProtocol = errors.New("the stream breaks the protocol")
 
-// An apiError is an error object of the API.
-type apiError struct {
+// An APIError is an error object of the API.
+type APIError struct {
 	Type    string `json:"type"`
 	Message string `json:"message"`
 }
 
-// A streamError is an error event inside a stream.
-type streamError struct {
-	apiError
-	requestID string
+// A StreamError is an error event inside a stream.
+type StreamError struct {
+	APIError
+	RequestID string
 }
 
-func (e *streamError) Error() string { return e.Type + ": " + e.Message }
+func (e *StreamError) Error() string { return e.Type + ": " + e.Message }
 
-// event takes in the data of one event. tail says that it may be cut short.
-func (d *decoder) event(data []byte, tail bool) error {
-	d.idle = false
+// Event takes in the data of one event. tail says that it may be cut short.
+// The error is an *StreamError, or an ErrProtocol; after it, and once Done is
+// set, the Decoder takes nothing more.
+func (d *Decoder) Event(data []byte, tail bool) error {
+	d.Idle = false
 	if index, kind, text, ok := parseDelta(data); ok {
 		if done, err := d.piece(index, kind, text); done {
 			return err
@@ -92,11 +98,11 @@ func (d *decoder) event(data []byte, tail bool) error {
 		if tail {
 			return nil // the end of the input says what happened
 		}
-		return fmt.Errorf("%w: an event is no JSON: %w", errProtocol, err)
+		return fmt.Errorf("%w: an event is no JSON: %w", ErrProtocol, err)
 	}
 	switch w.Type {
 	case "ping":
-		d.idle = true
+		d.Idle = true
 		return nil
 	case "message_start":
 		return d.begin(w.Message)
@@ -107,7 +113,7 @@ func (d *decoder) event(data []byte, tail bool) error {
 	case "content_block_stop":
 		o := d.find(w.Index)
 		if o == nil {
-			return fmt.Errorf("%w: the end of block %d, which is not open", errProtocol, w.Index)
+			return fmt.Errorf("%w: the end of block %d, which is not open", ErrProtocol, w.Index)
 		}
 		d.blockStop(o)
 		return nil
@@ -116,13 +122,13 @@ func (d *decoder) event(data []byte, tail bool) error {
 	case "message_stop":
 		return d.messageStop()
 	case "error":
-		e := &streamError{requestID: w.RequestID}
-		if json.Unmarshal(w.Error, &e.apiError) != nil || e.Message == "" && e.Type == "" {
-			e.Message = clip(string(data), 300)
+		e := &StreamError{RequestID: w.RequestID}
+		if json.Unmarshal(w.Error, &e.APIError) != nil || e.Message == "" && e.Type == "" {
+			e.Message = Clip(string(data), 300)
 		}
 		return e
 	}
-	d.emit(agent.Unknown{Type: w.Type, Raw: bytes.Clone(data)})
+	d.Emit(agent.Unknown{Type: w.Type, Raw: bytes.Clone(data)})
 	return nil
 }
 
@@ -132,15 +138,15 @@ func (d *decoder) event(data []byte, tail bool) error {
 func parseDelta(data []byte) (index int, kind string, text []byte, ok bool) {
 	var delta []byte
 	index, good := -1, false
-	members(data, func(m member) bool {
-		switch string(m.key) {
+	jsonscan.Members(data, func(m jsonscan.Member) bool {
+		switch string(m.Key) {
 		case "type":
-			good = string(m.val) == `"content_block_delta"`
+			good = string(m.Val) == `"content_block_delta"`
 			return good
 		case "index":
-			index = small(m.val)
+			index = small(m.Val)
 		case "delta":
-			delta = m.val
+			delta = m.Val
 		}
 		return true
 	})
@@ -149,15 +155,15 @@ func parseDelta(data []byte) (index int, kind string, text []byte, ok bool) {
 	}
 	var typ []byte
 	extra := false
-	whole := members(delta, func(m member) bool {
-		switch string(m.key) {
+	whole := jsonscan.Members(delta, func(m jsonscan.Member) bool {
+		switch string(m.Key) {
 		case "type":
-			typ = m.val
+			typ = m.Val
 		case "text", "thinking", "partial_json", "signature":
-			extra = extra || text != nil || len(m.val) < 2 || m.val[0] != '"'
+			extra = extra || text != nil || len(m.Val) < 2 || m.Val[0] != '"'
 			if !extra {
-				text = m.val[1 : len(m.val)-1]
-				kind = string2kind(m.key)
+				text = m.Val[1 : len(m.Val)-1]
+				kind = string2kind(m.Key)
 			}
 		default:
 			extra = true
@@ -197,7 +203,7 @@ func small(b []byte) int {
 	return n
 }
 
-func (d *decoder) find(index int) *openBlock {
+func (d *Decoder) find(index int) *openBlock {
 	for _, o := range d.open {
 		if o.index == index {
 			return o
@@ -208,7 +214,7 @@ func (d *decoder) find(index int) *openBlock {
 
 // piece takes in one piece of a block, still escaped. done is false if the
 // block wants it decoded the long way.
-func (d *decoder) piece(index int, kind string, escaped []byte) (done bool, err error) {
+func (d *Decoder) piece(index int, kind string, escaped []byte) (done bool, err error) {
 	o := d.find(index)
 	if o == nil {
 		return false, nil
@@ -224,7 +230,7 @@ func (d *decoder) piece(index int, kind string, escaped []byte) (done bool, err 
 	}
 	before := len(*into)
 	var ok bool
-	if *into, ok = unquote(*into, escaped); !ok {
+	if *into, ok = jsonscan.Unquote(*into, escaped); !ok {
 		*into = (*into)[:before]
 		return false, nil
 	}
@@ -234,48 +240,48 @@ func (d *decoder) piece(index int, kind string, escaped []byte) (done bool, err 
 // chunk tells a piece that was added to o. White space at the head of a text
 // is held back until more than that has come: a text of nothing else is no
 // block, since the API would refuse to take it back.
-func (d *decoder) chunk(o *openBlock, kind string, text []byte) error {
-	if d.size += len(text); d.size > maxAnswer {
-		return fmt.Errorf("%w: the answer is larger than %d MB", errProtocol, maxAnswer>>20)
+func (d *Decoder) chunk(o *openBlock, kind string, text []byte) error {
+	if d.size += len(text); d.size > MaxSize {
+		return fmt.Errorf("%w: the answer is larger than %d MB", ErrProtocol, MaxSize>>20)
 	}
 	if !o.shown {
-		if blankText(text) {
+		if Blank(text) {
 			return nil
 		}
 		d.show(o, &agent.Text{})
 		text = o.text
 	}
-	d.emit(agent.Chunk{Index: o.index, Kind: kind, Text: string(text)})
+	d.Emit(agent.Chunk{Index: o.index, Kind: kind, Text: string(text)})
 	return nil
 }
 
-// blankText reports whether s has nothing to see.
-func blankText(s []byte) bool { return len(bytes.TrimSpace(s)) == 0 }
+// Blank reports whether s has nothing to see.
+func Blank(s []byte) bool { return len(bytes.TrimSpace(s)) == 0 }
 
-func (d *decoder) begin(raw json.RawMessage) error {
+func (d *Decoder) begin(raw json.RawMessage) error {
 	var m struct {
 		ID    string     `json:"id"`
 		Model string     `json:"model"`
 		Usage *wireUsage `json:"usage"`
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return fmt.Errorf("%w: message_start without a message: %w", errProtocol, err)
+		return fmt.Errorf("%w: message_start without a message: %w", ErrProtocol, err)
 	}
-	if d.begun {
+	if d.Begun {
 		return nil // some gateways say it twice
 	}
-	d.begun = true
+	d.Begun = true
 	d.usage = m.Usage.onto(d.usage)
-	d.emit(agent.Begin{MessageID: m.ID, Model: m.Model, RequestID: d.requestID, Usage: d.usage})
+	d.Emit(agent.Begin{MessageID: m.ID, Model: m.Model, RequestID: d.RequestID, Usage: d.usage})
 	return nil
 }
 
-func (d *decoder) blockStart(index int, raw json.RawMessage) error {
-	if !d.begun {
-		return fmt.Errorf("%w: a block before message_start", errProtocol)
+func (d *Decoder) blockStart(index int, raw json.RawMessage) error {
+	if !d.Begun {
+		return fmt.Errorf("%w: a block before message_start", ErrProtocol)
 	}
 	if d.find(index) != nil {
-		return fmt.Errorf("%w: block %d starts twice", errProtocol, index)
+		return fmt.Errorf("%w: block %d starts twice", ErrProtocol, index)
 	}
 	var w struct {
 		Type      string            `json:"type"`
@@ -288,14 +294,14 @@ func (d *decoder) blockStart(index int, raw json.RawMessage) error {
 		Input     json.RawMessage   `json:"input"`
 	}
 	if err := json.Unmarshal(raw, &w); err != nil && w.Type == "" {
-		return fmt.Errorf("%w: block %d starts without a type", errProtocol, index)
+		return fmt.Errorf("%w: block %d starts without a type", ErrProtocol, index)
 	}
 	o := &openBlock{index: index, typ: w.Type, id: w.ID, name: w.Name}
 	d.open = append(d.open, o)
 	switch w.Type {
 	case "text":
 		o.text, o.citations = []byte(w.Text), w.Citations
-		if !blankText(o.text) {
+		if !Blank(o.text) {
 			d.show(o, &agent.Text{Text: w.Text})
 		}
 	case "thinking":
@@ -314,9 +320,9 @@ func (d *decoder) blockStart(index int, raw json.RawMessage) error {
 
 // show tells the start of a block. b is its own from here on: the block that
 // ends is another value.
-func (d *decoder) show(o *openBlock, b agent.Block) {
+func (d *Decoder) show(o *openBlock, b agent.Block) {
 	o.shown = true
-	d.emit(agent.BlockBegin{Index: o.index, Block: b})
+	d.Emit(agent.BlockBegin{Index: o.index, Block: b})
 }
 
 // known decodes a block that was kept as it came: redacted thinking is of the
@@ -337,10 +343,10 @@ func known(raw json.RawMessage) agent.Block {
 
 // oddPiece takes in a piece that the fast path left: of a kind, of a shape or
 // for a block that is not common.
-func (d *decoder) oddPiece(index int, raw json.RawMessage) error {
+func (d *Decoder) oddPiece(index int, raw json.RawMessage) error {
 	o := d.find(index)
 	if o == nil {
-		return fmt.Errorf("%w: a piece of block %d, which is not open", errProtocol, index)
+		return fmt.Errorf("%w: a piece of block %d, which is not open", ErrProtocol, index)
 	}
 	var w struct {
 		Type      string          `json:"type"`
@@ -351,7 +357,7 @@ func (d *decoder) oddPiece(index int, raw json.RawMessage) error {
 		Citation  json.RawMessage `json:"citation"`
 	}
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return fmt.Errorf("%w: a piece of block %d: %w", errProtocol, index, err)
+		return fmt.Errorf("%w: a piece of block %d: %w", ErrProtocol, index, err)
 	}
 	add := func(into *[]byte, s *string) error {
 		*into = append(*into, *s...)
@@ -370,20 +376,20 @@ func (d *decoder) oddPiece(index int, raw json.RawMessage) error {
 		o.citations = append(o.citations, bytes.Clone(w.Citation))
 		d.size += len(w.Citation)
 		if o.shown {
-			d.emit(agent.Chunk{Index: index, Kind: w.Type, Text: string(w.Citation)})
+			d.Emit(agent.Chunk{Index: index, Kind: w.Type, Text: string(w.Citation)})
 		}
 		return nil
 	}
 	o.deltas = append(o.deltas, bytes.Clone(raw))
 	d.size += len(raw)
 	if o.shown {
-		d.emit(agent.Chunk{Index: index, Kind: w.Type, Text: string(raw)})
+		d.Emit(agent.Chunk{Index: index, Kind: w.Type, Text: string(raw)})
 	}
 	return nil
 }
 
 // blockStop closes a block: it is whole and, for a tool_use, parsed.
-func (d *decoder) blockStop(o *openBlock) {
+func (d *Decoder) blockStop(o *openBlock) {
 	d.open = slices.DeleteFunc(d.open, func(x *openBlock) bool { return x == o })
 	if !o.shown {
 		return // a text of nothing
@@ -408,19 +414,19 @@ func (d *decoder) blockStop(o *openBlock) {
 		b = toolUse(o.id, o.name, in)
 		d.calls++
 	}
-	d.complete++
-	d.emit(agent.BlockEnd{Index: o.index, Block: b})
+	d.Complete++
+	d.Emit(agent.BlockEnd{Index: o.index, Block: b})
 }
 
 // messageDelta takes in what is known of the end.
-func (d *decoder) messageDelta(raw json.RawMessage, usage *wireUsage) error {
+func (d *Decoder) messageDelta(raw json.RawMessage, usage *wireUsage) error {
 	var w struct {
 		Stop     *string `json:"stop_reason"`
 		Sequence *string `json:"stop_sequence"`
 	}
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &w); err != nil {
-			return fmt.Errorf("%w: message_delta: %w", errProtocol, err)
+			return fmt.Errorf("%w: message_delta: %w", ErrProtocol, err)
 		}
 	}
 	d.usage = usage.onto(d.usage)
@@ -436,16 +442,16 @@ func (d *decoder) messageDelta(raw json.RawMessage, usage *wireUsage) error {
 	return nil
 }
 
-func (d *decoder) tellStop() {
+func (d *Decoder) tellStop() {
 	d.stopped = true
-	d.emit(agent.Stopped{Stop: d.stop, Sequence: d.sequence, Usage: d.usage})
+	d.Emit(agent.Stopped{Stop: d.stop, Sequence: d.sequence, Usage: d.usage})
 }
 
 // messageStop ends the response. Blocks that were not closed are: the
 // response is whole, whatever the gateway in between forgot.
-func (d *decoder) messageStop() error {
-	if !d.begun {
-		return fmt.Errorf("%w: message_stop before message_start", errProtocol)
+func (d *Decoder) messageStop() error {
+	if !d.Begun {
+		return fmt.Errorf("%w: message_stop before message_start", ErrProtocol)
 	}
 	slices.SortFunc(d.open, func(a, b *openBlock) int { return a.index - b.index })
 	for len(d.open) > 0 {
@@ -457,8 +463,8 @@ func (d *decoder) messageStop() error {
 		}
 		d.tellStop()
 	}
-	d.done = true
-	d.emit(agent.Done{})
+	d.Done = true
+	d.Emit(agent.Done{})
 	return nil
 }
 
@@ -509,8 +515,8 @@ func (w *wireUsage) onto(u agent.Usage) agent.Usage {
 	return u
 }
 
-// clip shortens text that is shown to people.
-func clip(s string, n int) string {
+// Clip shortens text that is shown to people.
+func Clip(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -1,4 +1,4 @@
-package model
+package reply
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/jsonscan"
 )
 
 // toolUse makes a tool_use out of the bytes of its input. Nothing is an empty
@@ -58,9 +59,9 @@ func repeats(b []byte) bool {
 			top := &stack[len(stack)-1]
 			top.key = top.keys != nil
 		case '"':
-			end := skipString(b, i)
+			end := jsonscan.String(b, i)
 			if top := &stack[len(stack)-1]; top.key {
-				key, _ := unquote(nil, b[i+1:end-1])
+				key, _ := jsonscan.Unquote(nil, b[i+1:end-1])
 				if top.keys[string(key)] {
 					return true
 				}
@@ -105,14 +106,14 @@ func merge(o *openBlock) json.RawMessage {
 		}
 		vals[key] = val
 	}
-	members(o.start, func(m member) bool {
-		put(string(m.key), m.val)
+	jsonscan.Members(o.start, func(m jsonscan.Member) bool {
+		put(string(m.Key), m.Val)
 		return true
 	})
 	for _, delta := range o.deltas {
-		members(delta, func(m member) bool {
-			if key := string(m.key); key != "type" {
-				put(key, join(vals[key], m.val))
+		jsonscan.Members(delta, func(m jsonscan.Member) bool {
+			if key := string(m.Key); key != "type" {
+				put(key, join(vals[key], m.Val))
 			}
 			return true
 		})
@@ -150,11 +151,12 @@ func join(a, b json.RawMessage) json.RawMessage {
 	return b
 }
 
-// errNoMessage reports a successful answer that is no message of the API.
-var errNoMessage = errors.New("the answer is no message")
+// ErrNoMessage reports a successful answer that is no message of the API.
+var ErrNoMessage = errors.New("the answer is no message")
 
-// whole takes in a response that came in one piece.
-func (d *decoder) whole(data []byte) error {
+// Whole takes in a response that came in one piece. The error is a
+// *StreamError or an ErrNoMessage.
+func (d *Decoder) Whole(data []byte) error {
 	var m struct {
 		Type     string            `json:"type"`
 		ID       string            `json:"id"`
@@ -163,23 +165,23 @@ func (d *decoder) whole(data []byte) error {
 		Stop     string            `json:"stop_reason"`
 		Sequence string            `json:"stop_sequence"`
 		Usage    *wireUsage        `json:"usage"`
-		Error    *apiError         `json:"error"`
+		Error    *APIError         `json:"error"`
 		Request  string            `json:"request_id"`
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return fmt.Errorf("%w: %s", errNoMessage, clip(strings.TrimSpace(string(data)), 200))
+		return fmt.Errorf("%w: %s", ErrNoMessage, Clip(strings.TrimSpace(string(data)), 200))
 	}
 	if m.Error != nil {
-		return &streamError{apiError: *m.Error, requestID: m.Request}
+		return &StreamError{APIError: *m.Error, RequestID: m.Request}
 	}
 	if m.Type != "message" && (m.ID == "" || m.Content == nil) {
-		return fmt.Errorf("%w: %s", errNoMessage, clip(strings.TrimSpace(string(data)), 200))
+		return fmt.Errorf("%w: %s", ErrNoMessage, Clip(strings.TrimSpace(string(data)), 200))
 	}
 	blocks := make([]agent.Block, len(m.Content))
 	for i, raw := range m.Content {
 		b, err := agent.DecodeBlock(raw)
 		if err != nil {
-			return fmt.Errorf("%w: block %d: %w", errNoMessage, i, err)
+			return fmt.Errorf("%w: block %d: %w", ErrNoMessage, i, err)
 		}
 		if u, ok := b.(*agent.ToolUse); ok {
 			b = toolUse(string(u.ID), u.Name, u.Input)
@@ -187,15 +189,15 @@ func (d *decoder) whole(data []byte) error {
 		}
 		blocks[i] = b
 	}
-	d.begun, d.usage = true, m.Usage.onto(d.usage)
-	d.emit(agent.Begin{MessageID: m.ID, Model: m.Model, RequestID: d.requestID, Usage: d.usage, Whole: true})
+	d.Begun, d.usage = true, m.Usage.onto(d.usage)
+	d.Emit(agent.Begin{MessageID: m.ID, Model: m.Model, RequestID: d.RequestID, Usage: d.usage, Whole: true})
 	for i, b := range blocks {
-		if t, ok := b.(*agent.Text); ok && blankText([]byte(t.Text)) {
+		if t, ok := b.(*agent.Text); ok && Blank([]byte(t.Text)) {
 			continue // the API would refuse to take it back
 		}
-		d.complete++
-		d.emit(agent.BlockBegin{Index: i, Block: b})
-		d.emit(agent.BlockEnd{Index: i, Block: b})
+		d.Complete++
+		d.Emit(agent.BlockBegin{Index: i, Block: b})
+		d.Emit(agent.BlockEnd{Index: i, Block: b})
 	}
 	d.stop, d.sequence = m.Stop, m.Sequence
 	if d.stop != "" {

@@ -1,4 +1,7 @@
-package model
+// Package catalog knows the models: what names stand for and what each model
+// takes. It owns the table; it must not know who asks or where requests go.
+// Everything in it is pure.
+package catalog
 
 import (
 	"strings"
@@ -191,9 +194,9 @@ func budgeted(max, budget int) Spec {
 	}
 }
 
-// effort returns the level that the model takes for want: want itself, or the
+// ClampEffort returns the level that the model takes for want: want itself, or the
 // highest level below it.
-func (s Spec) effort(want string) string {
+func (s Spec) ClampEffort(want string) string {
 	if want == "" || want == "auto" {
 		want = s.Effort
 	}
@@ -214,8 +217,8 @@ func (s Spec) effort(want string) string {
 	return best
 }
 
-// think fits a wanted thought to what the model takes.
-func (s Spec) think(want agent.Thought) agent.Thought {
+// Think fits a wanted thought to what the model takes.
+func (s Spec) Think(want agent.Thought) agent.Thought {
 	t := want
 	switch want.Type {
 	case "":
