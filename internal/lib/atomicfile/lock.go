@@ -44,6 +44,10 @@ type Lock struct {
 	mark string
 }
 
+// None returns a lock that excludes nobody, for where none can be made. It is
+// never lost.
+func None() *Lock { return &Lock{void: true} }
+
 const pause = 20 * time.Millisecond // between two tries for a lock
 
 // Acquire takes the lock that the file path stands for, creating the file

@@ -35,7 +35,7 @@ func (w Writer) Update(ctx context.Context, u Update) error {
 	}
 	l, err := Acquire(ctx, u.Lock, u.Wait, "change of "+filepath.Base(u.Name))
 	if barred(err) {
-		l, err = &Lock{void: true}, nil
+		l, err = None(), nil
 	}
 	if err != nil {
 		return fmt.Errorf("changing %s: %w", u.Name, err)

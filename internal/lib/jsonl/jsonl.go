@@ -102,7 +102,7 @@ func (a *Appender) Close() error { return a.f.Close() }
 // A Line is one line that a Read yields.
 type Line struct {
 	N    int    // from 1
-	Off  int64  // of its first byte in the file
+	Off  int64  // of Data in the file
 	Data []byte // without the line feed; valid until the next line is asked for
 }
 
@@ -127,6 +127,8 @@ func (s *Skips) Add(n int, why string) {
 		s.First = append(s.First, Skip{n, why})
 	}
 }
+
+const blanks = " \t\r\n"
 
 // Read yields the lines of r that hold something, whatever their length. Blank
 // lines are left out without being counted; lines with NUL bytes, which some
@@ -153,11 +155,14 @@ func Read(r io.Reader, skips *Skips) iter.Seq2[Line, error] {
 				yield(Line{}, fmt.Errorf("reading line %d: %w", n, err))
 				return
 			}
-			l := Line{N: n, Off: off, Data: bytes.TrimSpace(data)}
+			l := Line{N: n, Off: off, Data: data}
 			off += int64(len(data))
 			if n == 1 {
 				l.Data = bytes.TrimPrefix(l.Data, []byte("\ufeff"))
 			}
+			l.Data = bytes.TrimLeft(l.Data, blanks)
+			l.Off += int64(len(data) - len(l.Data))
+			l.Data = bytes.TrimRight(l.Data, blanks)
 			if len(l.Data) > 0 {
 				if why := wrong(l.Data); why != "" {
 					skips.Add(n, why)

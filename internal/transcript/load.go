@@ -1,0 +1,340 @@
+package transcript
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
+)
+
+// LoadOptions narrow what Load returns.
+type LoadOptions struct {
+	// At ends the history with the message of that uuid.
+	At string
+	// Drop ends it before the turn that the prompt of that uuid began.
+	Drop string
+}
+
+// ErrNoMessage reports a uuid that names no message of a session.
+var ErrNoMessage = errors.New("no such message in this session")
+
+// A Prompt is what a person has asked for.
+type Prompt struct {
+	UUID string
+	Text string
+}
+
+// A Lost is a call whose outcome is not known.
+type Lost struct {
+	Call     agent.ToolUse
+	Started  time.Time
+	ReadOnly bool // it may be repeated
+}
+
+// Loaded is a session as its files tell it.
+type Loaded struct {
+	Path    string
+	Session string // the id that its lines carry, or that of the file
+	// History is ready to be sent: see the mender's promises.
+	History []agent.Message
+	// Deferred is the call at the end of History that waits for a decision
+	// from outside. It has no result.
+	Deferred agent.CallID
+	// Unfinished says that the last turn was cut off before its answer.
+	Unfinished bool
+
+	Title, Tag      string
+	Model, Effort   string
+	Mode            agent.Mode
+	Cwd, Branch     string
+	Version, Forked string // Forked is the forkedFrom of its lines, as JSON
+	Created, Active time.Time
+
+	Prompts []Prompt // of History, in order
+	// Unknown are the calls that had started and have no outcome. History
+	// tells the model of each.
+	Unknown []Lost
+	// System is the system prompt that was recorded, in its parts; nil if none was.
+	System []string
+	// FileHistory are the file-history-snapshot lines, in order.
+	FileHistory []json.RawMessage
+	// Agents are the ids of the sub-agents that have transcripts.
+	Agents []string
+
+	Lines   int         // in the file
+	Skipped jsonl.Skips // lines that could not be read
+
+	index   map[string]int // line or message uuid -> place in History
+	leaf    string
+	entries []entry
+	open    map[agent.CallID]string
+	drafts  [][]byte
+	closed  []*agent.ToolResult
+}
+
+// Place returns the place in History of the message that the uuid of a line
+// or message belongs to.
+func (l *Loaded) Place(uuid string) (int, bool) {
+	i, ok := l.index[uuid]
+	return i, ok
+}
+
+// Load reads the session whose transcript is path. It changes nothing. Only a
+// file that cannot be read at all, and a uuid of o that is not in it, are
+// errors: lines that cannot be read are left out and counted.
+func Load(path string, o LoadOptions) (*Loaded, error) {
+	l, err := load(path, TracePath(path), "", o)
+	if err != nil {
+		return nil, fmt.Errorf("loading session: %w", err)
+	}
+	es, err := os.ReadDir(filepath.Join(SideDir(path), "subagents"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("loading session: %w", err)
+	}
+	for _, e := range es {
+		if id, ok := strings.CutPrefix(e.Name(), "agent-"); ok && strings.HasSuffix(id, ext) {
+			l.Agents = append(l.Agents, strings.TrimSuffix(id, ext))
+		}
+	}
+	return l, nil
+}
+
+// LoadAgent reads the conversation of sub-agent id of the session path.
+func LoadAgent(path, id string) (*Loaded, error) {
+	l, err := load(AgentPath(path, id), TracePath(path), id, LoadOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("loading sub-agent %s: %w", id, err)
+	}
+	return l, nil
+}
+
+// A past is what the boundary record knows that the transcript does not.
+type past struct {
+	drafts   [][]byte
+	calls    map[agent.CallID]Record // the newest started, finished or deferring decision
+	started  map[agent.CallID]time.Time
+	names    map[string]string // message uuid -> line
+	model    string
+	modelAt  time.Time
+	effort   string
+	settled  bool // nothing began after the last end of a turn
+	sawTurns bool
+}
+
+// recall reads what concerns the agent id from a boundary record. What
+// cannot be read of it is missing, no more.
+func recall(trace, id string) past {
+	p := past{calls: map[agent.CallID]Record{}, started: map[agent.CallID]time.Time{}, names: map[string]string{}}
+	var skips jsonl.Skips
+	f, err := os.Open(trace)
+	if err != nil {
+		return p
+	}
+	defer func() { _ = f.Close() }() // only read
+	for l, err := range jsonl.Read(f, &skips) {
+		if err != nil {
+			return p
+		}
+		var r Record
+		kind := ""
+		_ = jsonl.Fields(l.Data, func(name, value []byte) bool { // Unmarshal will tell
+			if string(name) == "k" {
+				kind, _ = unquote(value)
+			}
+			return kind == ""
+		})
+		switch kind {
+		case "draft", "said", "decided", "started", "finished", "changed", "opened", "began", "settled":
+		default:
+			continue
+		}
+		if json.Unmarshal(l.Data, &r) != nil {
+			continue
+		}
+		if r.Kind == "opened" || r.Kind == "changed" && r.What == "model" {
+			p.model, p.modelAt = r.Model, r.At
+		}
+		if r.Effort != "" {
+			p.effort = r.Effort
+		}
+		if r.Agent != id {
+			continue
+		}
+		switch r.Kind {
+		case "draft":
+			p.drafts = append(p.drafts, r.Line)
+		case "said":
+			p.names[r.UUID] = r.ID
+		case "began", "settled":
+			p.settled, p.sawTurns = r.Kind == "settled", true
+		case "started":
+			p.started[r.Call] = r.At
+			p.calls[r.Call] = r
+		case "finished":
+			p.calls[r.Call] = r
+		case "decided":
+			if r.Verdict == agent.Defer.String() {
+				p.calls[r.Call] = r
+			}
+		}
+	}
+	return p
+}
+
+func load(path, trace, id string, o LoadOptions) (*Loaded, error) {
+	s, f, err := scanFile(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // only read
+	p := recall(trace, id)
+	l := &Loaded{Path: path, Session: s.session, Title: s.title(), Tag: s.tag, Mode: s.mode, Model: s.model,
+		Cwd: s.cwd, Branch: s.branch, Version: s.version, Forked: s.forked, Created: s.first, Active: s.last,
+		Effort: p.effort, Lines: s.lines, FileHistory: s.history, open: map[agent.CallID]string{}}
+	if l.Session == "" {
+		l.Session = strings.TrimSuffix(filepath.Base(path), ext)
+	}
+	if p.modelAt.After(s.modelAt) && p.model != "" {
+		l.Model = p.model
+	}
+	for _, d := range p.drafts {
+		n := len(s.rows)
+		s.line(0, 0, d, true)
+		if len(s.rows) > n {
+			l.drafts = append(l.drafts, d)
+		}
+	}
+	leaf := s.leaf(id != "")
+	if o.At != "" || o.Drop != "" {
+		if leaf, err = s.goTo(o, p, id != ""); err != nil {
+			return nil, err
+		}
+	}
+	if leaf >= 0 {
+		l.leaf = s.rows[leaf].uuid
+	}
+	h, err := s.assemble(l, s.conversation(f, leaf, id != ""), func(r *row) ([]byte, error) { return r.bytes(f) })
+	if err != nil {
+		return nil, err
+	}
+	l.mend(h, p)
+	l.Skipped = s.skips
+	l.Unfinished = l.unfinished(p)
+	for uuid, line := range p.names {
+		if i, ok := l.index[line]; ok && uuid != "" {
+			if _, taken := l.index[uuid]; !taken {
+				l.index[uuid] = i
+			}
+		}
+	}
+	return l, nil
+}
+
+// goTo finds the row that o says the history is to end with.
+func (s *scan) goTo(o LoadOptions, p past, agentFile bool) (int, error) {
+	name := o.At
+	if name == "" {
+		name = o.Drop
+	}
+	i, ok := s.index[name]
+	if !ok {
+		if i, ok = s.index[p.names[name]]; !ok {
+			return 0, fmt.Errorf("%s: %w", name, ErrNoMessage)
+		}
+	}
+	if o.At != "" {
+		return i, nil
+	}
+	// What was added for the model in front of the prompt goes with it.
+	for i = s.parent(i, agentFile, nil); i >= 0 && s.rows[i].kind == attachmentLine; {
+		i = s.parent(i, agentFile, nil)
+	}
+	return i, nil
+}
+
+// mend puts h right and makes it the history.
+func (l *Loaded) mend(h []msg, p past) {
+	d := mender{closing: func(u *agent.ToolUse) *agent.ToolResult { return l.closing(u, p) }}
+	for id, r := range p.calls {
+		if r.Kind == "decided" {
+			d.deferred = id
+			if lastUse(h) == id {
+				break
+			}
+		}
+	}
+	h = d.mend(h)
+	l.closed = nil
+	if len(h) > 0 && h[len(h)-1].Role == agent.User {
+		l.closed = d.closed
+	}
+	l.index = map[string]int{}
+	for i, m := range h {
+		l.History = append(l.History, m.Message)
+		l.entries = append(l.entries, entry{id: m.UUID, role: m.Role, lines: m.lines, leaf: m.leaf})
+		for _, line := range m.lines {
+			l.index[line] = i
+		}
+		if m.UUID != "" {
+			l.index[m.UUID] = i
+		}
+	}
+	if n := len(h); n > 0 && h[n-1].Role == agent.Assistant && len(d.open) > 0 {
+		l.Deferred = d.open[0].use.ID
+		l.open[l.Deferred] = h[n-1].leaf
+	}
+}
+
+// lastUse returns the call that h ends with, if it ends with one.
+func lastUse(h []msg) agent.CallID {
+	if n := len(h); n > 0 && h[n-1].Role == agent.Assistant && len(h[n-1].Blocks) > 0 {
+		if u, ok := h[n-1].Blocks[len(h[n-1].Blocks)-1].(*agent.ToolUse); ok {
+			return u.ID
+		}
+	}
+	return ""
+}
+
+// What the model is told of calls that a crash or an interrupt left without a
+// result.
+const (
+	neverRan = "This call did not run: the session ended before it started."
+	unknown  = "This call had started when the session ended, and its outcome is unknown: it may have done all of its work, some, or none. " +
+		"Look at the state of things before you do it again."
+	harmless = "This call was running when the session ended. It changes nothing; make it again if its answer is still needed."
+	noAnswer = "This call ran to its end, but its answer was lost when the session ended. Look at what it did before you do it again."
+)
+
+// closing makes the result of a call that has none.
+func (l *Loaded) closing(u *agent.ToolUse, p past) *agent.ToolResult {
+	text := neverRan
+	switch r := p.calls[u.ID]; {
+	case r.Kind == "started" && (r.ReadOnly || r.Idempotent):
+		text = harmless
+		l.Unknown = append(l.Unknown, Lost{*u, p.started[u.ID], true})
+	case r.Kind == "started":
+		text = unknown
+		l.Unknown = append(l.Unknown, Lost{*u, p.started[u.ID], false})
+	case r.Kind == "finished" && r.Ran:
+		text = noAnswer
+		l.Unknown = append(l.Unknown, Lost{*u, p.started[u.ID], r.ReadOnly})
+	}
+	return &agent.ToolResult{ID: u.ID, IsError: true, Blocks: []agent.Block{&agent.Text{Text: text}}}
+}
+
+// unfinished reports whether the last turn has no end. A session whose record
+// does not tell ends with something the model has not answered.
+func (l *Loaded) unfinished(p past) bool {
+	if p.sawTurns {
+		return !p.settled
+	}
+	n := len(l.History)
+	return n > 0 && l.History[n-1].Role == agent.User
+}

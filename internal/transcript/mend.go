@@ -1,0 +1,274 @@
+package transcript
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+)
+
+// A mender makes a history that the Messages API accepts of what was read:
+// the first message is the user's, roles alternate, nothing is empty, every
+// call has exactly one result at the head of the next message, ids are unique.
+type mender struct {
+	// closing makes the result of a call that has none.
+	closing func(*agent.ToolUse) *agent.ToolResult
+	// deferred is a call that may stand open at the end.
+	deferred agent.CallID
+
+	out    []msg
+	seen   map[agent.CallID]bool
+	open   []pending // calls of the last message, if that is the assistant's
+	closed []*agent.ToolResult
+}
+
+// A pending call waits for its result; was is the id by which the result
+// knows it.
+type pending struct {
+	use *agent.ToolUse
+	was agent.CallID
+}
+
+const startMissing = "(What came before in this conversation is missing.)"
+
+func (d *mender) mend(h []msg) []msg {
+	d.seen = map[agent.CallID]bool{}
+	for _, m := range h {
+		if m.Role == agent.Assistant {
+			d.assistant(m)
+		} else {
+			d.user(m)
+		}
+	}
+	if n := len(d.open); n > 0 && !(n == 1 && d.open[0].was == d.deferred && d.deferred != "") {
+		d.user(msg{Message: agent.Message{Role: agent.User, Meta: true}, leaf: d.out[len(d.out)-1].leaf})
+	}
+	for i := range d.out {
+		d.out[i].Message = d.out[i].Encode()
+	}
+	return d.out
+}
+
+func (d *mender) last() *msg {
+	if len(d.out) == 0 {
+		return nil
+	}
+	return &d.out[len(d.out)-1]
+}
+
+func (d *mender) assistant(m msg) {
+	m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(b agent.Block) bool { return !answers(b) })
+	m.Blocks = served(m.Blocks)
+	for n := len(m.Blocks); n > 0 && thinks(m.Blocks[n-1]); n-- {
+		m.Blocks = m.Blocks[:n-1]
+	}
+	if len(m.Blocks) == 0 {
+		return
+	}
+	switch l := d.last(); {
+	case l == nil:
+		d.out = append(d.out, msg{Message: agent.Message{Role: agent.User, Meta: true, Blocks: []agent.Block{&agent.Text{Text: startMissing, Note: "reminder"}}}})
+	case len(d.open) > 0:
+		d.user(msg{Message: agent.Message{Role: agent.User, Meta: true}, leaf: l.leaf})
+	}
+	for i, b := range m.Blocks {
+		if u, ok := b.(*agent.ToolUse); ok {
+			was := u.ID
+			u = d.unique(u)
+			m.Blocks[i] = u
+			d.open = append(d.open, pending{u, was})
+		}
+	}
+	d.push(m)
+}
+
+// push puts m behind the history, joined to a neighbour of its role.
+func (d *mender) push(m msg) {
+	l := d.last()
+	if l == nil || l.Role != m.Role {
+		d.out = append(d.out, m)
+		return
+	}
+	l.Blocks = slices.Concat(l.Blocks, m.Blocks)
+	l.lines = slices.Concat(l.lines, m.lines)
+	l.ID, l.UUID, l.leaf = m.ID, m.UUID, m.leaf
+	l.Meta = l.Meta && m.Meta
+	if l.Origin == "" {
+		l.Origin = m.Origin
+	}
+}
+
+func (d *mender) user(m msg) {
+	answered := map[agent.CallID][]*agent.ToolResult{}
+	var rest []agent.Block
+	for _, b := range m.Blocks {
+		if r, ok := b.(*agent.ToolResult); ok {
+			answered[r.ID] = append(answered[r.ID], r)
+		} else if says(b) {
+			rest = append(rest, b)
+		}
+	}
+	var bs []agent.Block
+	d.closed = nil
+	for i, p := range d.open {
+		r := take(answered, p.was, !slices.ContainsFunc(d.open[i+1:], func(q pending) bool { return q.was == p.was }))
+		if r == nil {
+			r = d.closing(&agent.ToolUse{ID: p.was, Name: p.use.Name, Input: p.use.Input})
+			d.closed = append(d.closed, r)
+		}
+		if r.ID != p.use.ID {
+			c := *r
+			c.ID = p.use.ID
+			r = &c
+		}
+		bs = append(bs, tidy(r))
+	}
+	d.open = nil
+	m.Blocks = append(bs, rest...)
+	if len(m.Blocks) > 0 {
+		d.push(m)
+	}
+}
+
+// take returns the result of a call: the next one of its id, and for the last
+// call of that id the newest, which was written because it differs.
+func take(from map[agent.CallID][]*agent.ToolResult, id agent.CallID, last bool) *agent.ToolResult {
+	rs := from[id]
+	if len(rs) == 0 {
+		return nil
+	}
+	if last {
+		return rs[len(rs)-1]
+	}
+	from[id] = rs[1:]
+	return rs[0]
+}
+
+// tidy returns r without what no upstream takes.
+func tidy(r *agent.ToolResult) *agent.ToolResult {
+	if !slices.ContainsFunc(r.Blocks, func(b agent.Block) bool { return r.Array && !fits(b) }) {
+		return r
+	}
+	c := *r
+	c.Blocks = slices.DeleteFunc(slices.Clone(r.Blocks), func(b agent.Block) bool { return !fits(b) })
+	return &c
+}
+
+// fits reports whether b may stand in a result.
+func fits(b agent.Block) bool {
+	switch b := b.(type) {
+	case *agent.Text:
+		return strings.TrimSpace(b.Text) != ""
+	case *agent.Image, *agent.Document, *agent.ToolReference, *agent.Opaque:
+		return true
+	}
+	return false
+}
+
+// says reports whether b may stand in a user message.
+func says(b agent.Block) bool {
+	switch b := b.(type) {
+	case *agent.Text:
+		return strings.TrimSpace(b.Text) != ""
+	case *agent.Image, *agent.Document:
+		return true
+	case *agent.Opaque:
+		return b.Type != "server_tool_use" && !strings.HasSuffix(b.Type, "_tool_result") && !strings.Contains(b.Type, "thinking")
+	}
+	return false
+}
+
+// answers reports whether b may stand in an assistant message.
+func answers(b agent.Block) bool {
+	switch b := b.(type) {
+	case *agent.Text:
+		return strings.TrimSpace(b.Text) != ""
+	case *agent.Thinking:
+		return b.Signature != ""
+	case *agent.Redacted:
+		return b.Data != ""
+	case *agent.ToolUse:
+		return true
+	case *agent.Opaque:
+		return b.Type != "tool_result" && b.Type != "tool_use" && b.Type != "image" && b.Type != "document"
+	}
+	return false
+}
+
+func thinks(b agent.Block) bool {
+	switch b.(type) {
+	case *agent.Thinking, *agent.Redacted:
+		return true
+	}
+	return false
+}
+
+// served leaves out calls that the upstream was to run itself and whose
+// result was cut off, and results without their call.
+func served(bs []agent.Block) []agent.Block {
+	type ids struct {
+		ID        string `json:"id"`
+		ToolUseID string `json:"tool_use_id"`
+	}
+	of := func(b agent.Block) (i ids, call, result bool) {
+		o, ok := b.(*agent.Opaque)
+		if !ok {
+			return i, false, false
+		}
+		_ = json.Unmarshal(o.Raw, &i) // no ids then, and so no partner
+		return i, o.Type == "server_tool_use" || o.Type == "mcp_tool_use", strings.HasSuffix(o.Type, "_tool_result")
+	}
+	calls, results := map[string]bool{}, map[string]bool{}
+	for _, b := range bs {
+		switch i, call, result := of(b); {
+		case call:
+			calls[i.ID] = true
+		case result && calls[i.ToolUseID]:
+			results[i.ToolUseID] = true
+		}
+	}
+	return slices.DeleteFunc(bs, func(b agent.Block) bool {
+		i, call, result := of(b)
+		return call && !results[i.ID] || result && !results[i.ToolUseID]
+	})
+}
+
+// unique returns u with an id that no call before it has and that the API
+// takes, and with an input that is an object.
+func (d *mender) unique(u *agent.ToolUse) *agent.ToolUse {
+	id := agent.CallID(safeName(string(u.ID)))
+	if id == "" {
+		id = "call"
+	}
+	for base, n := id, 2; d.seen[id]; n++ {
+		id = base + "_" + agent.CallID(strconv.Itoa(n))
+	}
+	d.seen[id] = true
+	name := toolName(u.Name)
+	if id == u.ID && name == u.Name && isObject(u.Input) {
+		return u
+	}
+	c := *u
+	c.ID, c.Name = id, name
+	if !isObject(u.Input) {
+		text := string(u.Input)
+		c.Malformed = true
+		c.Input = append(agent.AppendString([]byte(`{"__unparsedToolInput":{"raw":`), text), `,"len":`+strconv.Itoa(len(text))+`}}`...)
+	}
+	return &c
+}
+
+func isObject(raw json.RawMessage) bool {
+	t := strings.TrimLeft(string(raw[:min(len(raw), 64)]), " \t\r\n")
+	return strings.HasPrefix(t, "{") && json.Valid(raw)
+}
+
+// toolName makes a name that the API takes: ^[a-zA-Z0-9_-]{1,128}$.
+func toolName(s string) string {
+	if s = safeName(s); s == "" {
+		return "unknown"
+	}
+	return s[:min(len(s), 128)]
+}

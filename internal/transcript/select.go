@@ -1,0 +1,206 @@
+package transcript
+
+import (
+	"io"
+	"slices"
+
+	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
+)
+
+// links reports whether a row may be part of the conversation of the file.
+func (s *scan) links(r *row, agentFile bool) bool {
+	return r.kind != other && (agentFile || !r.side)
+}
+
+// leaf returns the row at which the conversation ends: the last one of it, or
+// -1.
+func (s *scan) leaf(agentFile bool) int {
+	for i := len(s.rows) - 1; i >= 0; i-- {
+		if s.links(&s.rows[i], agentFile) {
+			return i
+		}
+	}
+	return -1
+}
+
+// before returns the row of the conversation that stands before row i in the
+// file, or -1.
+func (s *scan) before(i int, agentFile bool, seen map[int]bool) int {
+	for i--; i >= 0; i-- {
+		if s.links(&s.rows[i], agentFile) && !seen[i] {
+			return i
+		}
+	}
+	return -1
+}
+
+// parent returns the row before row i in the conversation, or -1. A row
+// that names none, or one that is not there, comes after its neighbour.
+func (s *scan) parent(i int, agentFile bool, seen map[int]bool) int {
+	r := &s.rows[i]
+	if r.boundary || r.root {
+		return -1
+	}
+	if j, ok := s.index[r.parent]; ok && !seen[j] && r.parent != "" {
+		return j
+	}
+	return s.before(i, agentFile, seen)
+}
+
+// walk returns the rows from the last boundary, or the first row, to leaf.
+func (s *scan) walk(leaf int, agentFile bool) []int {
+	var rows []int
+	seen := map[int]bool{}
+	for i := leaf; i >= 0; i = s.parent(i, agentFile, seen) {
+		seen[i] = true
+		rows = append(rows, i)
+	}
+	slices.Reverse(rows)
+	return rows
+}
+
+// conversation returns the rows of the history that ends with leaf, in order.
+func (s *scan) conversation(f io.ReaderAt, leaf int, agentFile bool) []int {
+	if leaf < 0 {
+		return nil
+	}
+	rows := s.walk(leaf, agentFile)
+	if s.rows[rows[0]].boundary {
+		rows = s.preserved(f, rows, agentFile)
+	}
+	return s.siblings(rows, agentFile)
+}
+
+// preserved puts the rows that a compaction kept behind their anchor.
+func (s *scan) preserved(f io.ReaderAt, rows []int, agentFile bool) []int {
+	data, err := s.rows[rows[0]].bytes(f)
+	if err != nil {
+		return rows
+	}
+	k := keptOf(data)
+	var kept []int
+	in := map[int]bool{}
+	for _, i := range rows {
+		in[i] = true
+	}
+	for _, u := range k.uuids {
+		if i, ok := s.index[u]; ok && !in[i] {
+			in[i] = true
+			kept = append(kept, i)
+		}
+	}
+	if len(k.uuids) == 0 && k.tail != "" {
+		head, hasHead := s.index[k.head]
+		seen := map[int]bool{}
+		for i, ok := s.index[k.tail]; ok && i >= 0 && !in[i]; i = s.parent(i, agentFile, seen) {
+			seen[i], in[i] = true, true
+			kept = append(kept, i)
+			if hasHead && i == head {
+				break
+			}
+		}
+		slices.Reverse(kept)
+	}
+	at := 1
+	for p, i := range rows {
+		if s.rows[i].uuid == k.anchor {
+			at = p + 1
+		}
+	}
+	return slices.Insert(rows, at, kept...)
+}
+
+// A keep says which lines a compaction kept, and behind which they belong.
+type keep struct {
+	anchor, head, tail string
+	uuids              []string
+}
+
+func keptOf(data []byte) (k keep) {
+	// What cannot be read keeps nothing: the walks below stop early.
+	_ = jsonl.Fields(data, func(name, meta []byte) bool {
+		if string(name) != "compactMetadata" {
+			return true
+		}
+		_ = jsonl.Fields(meta, func(name, value []byte) bool {
+			if n := string(name); n != "preservedSegment" && n != "preservedMessages" {
+				return true
+			}
+			_ = jsonl.Fields(value, func(name, value []byte) bool {
+				switch t, _ := unquote(value); string(name) {
+				case "anchorUuid":
+					k.anchor = t
+				case "headUuid":
+					k.head = t
+				case "tailUuid":
+					k.tail = t
+				case "uuids":
+					_ = jsonl.Elements(value, func(e []byte) bool {
+						u, _ := unquote(e)
+						k.uuids = append(k.uuids, u)
+						return true
+					})
+				}
+				return true
+			})
+			return true
+		})
+		return false
+	})
+	return k
+}
+
+// siblings adds the rows of parallel calls that the walk has missed. In files
+// of the reference each result hangs on its own call, so that the walk from
+// the last of them sees only one. Rows that a rewind left behind stay out: the
+// walk goes from their response to a prompt, not to a result.
+func (s *scan) siblings(rows []int, agentFile bool) []int {
+	in := map[int]bool{}
+	called := map[string]bool{} // responses whose calls have gone on
+	for p, i := range rows {
+		in[i] = true
+		if r := &s.rows[i]; r.kind == assistantLine && r.msg != "" && p+1 < len(rows) && s.rows[rows[p+1]].result {
+			called[r.msg] = true
+		}
+	}
+	if len(called) == 0 {
+		return rows
+	}
+	more := map[int][]int{} // rows to add, by the row they follow
+	for i := range s.rows {
+		r := &s.rows[i]
+		if in[i] || !s.links(r, agentFile) {
+			continue
+		}
+		p, ok := s.index[r.parent]
+		if !ok || r.parent == "" {
+			continue
+		}
+		of := &s.rows[p]
+		switch {
+		case r.kind == assistantLine && called[r.msg] && of.msg == r.msg:
+		case r.kind == userLine && r.result && of.kind == assistantLine && called[of.msg]:
+		default:
+			continue
+		}
+		if in[p] {
+			in[i] = true
+			more[p] = append(more[p], i)
+		}
+	}
+	if len(more) == 0 {
+		return rows
+	}
+	var all []int
+	var add func(i int)
+	add = func(i int) {
+		all = append(all, i)
+		for _, j := range more[i] {
+			add(j)
+		}
+	}
+	for _, i := range rows {
+		add(i)
+	}
+	return all
+}
