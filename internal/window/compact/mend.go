@@ -21,10 +21,6 @@ func Mend(h []agent.Message) ([]agent.Message, []Cut) {
 		return h, nil
 	}
 	var m mender
-	if len(h) > 0 && h[0].Role != agent.User {
-		m.out = append(m.out, agent.Message{Role: agent.User, Meta: true, Blocks: []agent.Block{stub("[The beginning of this conversation is missing.]")}})
-		m.cut(0, h[0], "", "the missing beginning", "a conversation begins with a user message")
-	}
 	m.ids = map[agent.CallID]bool{}
 	for i := 0; i < len(h); {
 		j := i + 1
@@ -39,6 +35,10 @@ func Mend(h []agent.Message) ([]agent.Message, []Cut) {
 		i = j
 	}
 	m.close(len(h))
+	if len(m.out) > 0 && m.out[0].Role != agent.User {
+		m.cut(0, m.out[0], "", "the missing beginning", "a conversation begins with a user message")
+		m.out = slices.Insert(m.out, 0, agent.Message{Role: agent.User, Meta: true, Blocks: []agent.Block{stub("[The beginning of this conversation is missing.]")}})
+	}
 	return m.out, m.cuts
 }
 

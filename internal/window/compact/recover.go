@@ -188,7 +188,7 @@ func Sendable(h []agent.Message, references bool) []agent.Message {
 // It returns h itself if it finds nothing to repair.
 func Repair(h []agent.Message, path, message string) ([]agent.Message, []Cut) {
 	e := edit("repair", &Scale{}, h)
-	ps := locate(h, path)
+	ps := locate(h, longer(path, message))
 	if len(ps) == 0 {
 		ps = guess(h, path+" "+message)
 	}
@@ -206,6 +206,21 @@ func Repair(h []agent.Message, path, message string) ([]agent.Message, []Cut) {
 		out[i] = out[i].Encode()
 	}
 	return out, append(cuts, more...)
+}
+
+// longer returns the path in message if it goes on where path ends.
+func longer(path, message string) string {
+	i := strings.Index(message, "messages.")
+	if i < 0 {
+		return path
+	}
+	end := i + strings.IndexFunc(message[i:]+" ", func(r rune) bool {
+		return r != '.' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+	})
+	if p := message[i:end]; strings.HasPrefix(p, path) {
+		return p
+	}
+	return path
 }
 
 // takeOut replaces one block so that pairs stay pairs.

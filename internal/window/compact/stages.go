@@ -269,13 +269,20 @@ func fleeting(kind string) bool {
 	return false
 }
 
-// lastTurn returns where the newest turn begins: the newest message in which
-// a person spoke, or at which the program went on in their place.
+// lastTurn returns where the newest turn begins: the newest user turn, its
+// messages taken together, that holds no results.
 func lastTurn(h []agent.Message) int {
-	for i, m := range slices.Backward(h) {
-		if m.Role == agent.User && !hasResult(m) {
-			return i
+	for end := len(h); end > 0; {
+		at := end - 1
+		plain := h[at].Role == agent.User && !hasResult(h[at])
+		for at > 0 && h[at-1].Role == h[at].Role {
+			at--
+			plain = plain && !hasResult(h[at])
 		}
+		if plain {
+			return at
+		}
+		end = at
 	}
 	return 0
 }
