@@ -229,8 +229,8 @@ func (c *chain) responded(b agent.Responded) error {
 
 // userLines lays a user message out as lines: each result and each note has
 // its own, the rest goes together, with extra members. Results that were written when their call
-// finished are not written again. ids are the lines, in the order of the
-// message.
+// finished are not written again. ids are the lines, in
+// the order of the file, with those that were there before.
 func (c *chain) userLines(at time.Time, s agent.Said, extra ...field) (lines []line, ids []string) {
 	m := s.Message
 	whole := false // m.UUID is in use
@@ -245,40 +245,45 @@ func (c *chain) userLines(at time.Time, s agent.Said, extra ...field) (lines []l
 		_, isResult := b.(*agent.ToolResult)
 		return !isResult && note(b) == nil
 	})
+	add := func(l line) { lines, ids = append(lines, l), append(ids, l.uuid) }
+	// Notes in front of the prompt are written behind it: readers look for the
+	// first prompt in the first bytes of the file.
 	var own []agent.Block
+	var early []*agent.Text
 	plain := func() {
 		if len(own) > 0 {
-			l := c.line("user", name(), at, append(c.userFields(s, own), extra...)...)
-			lines, ids = append(lines, l), append(ids, l.uuid)
+			add(c.line("user", name(), at, append(c.userFields(s, own), extra...)...))
 			own = nil
+			for _, t := range early {
+				add(c.noteLine(c.w.o.NewID(), at, t, raw("cinchBefore", "true")))
+			}
+			early = nil
 		}
 	}
-	beside := false
+	var beside []field
 	for _, b := range m.Blocks {
 		if r, ok := b.(*agent.ToolResult); ok {
 			plain()
-			beside = true
+			beside = []field{raw("renderedBesideToolResult", "true")}
 			if known, ok := c.results[r.ID]; ok && c.same(known, r) {
 				delete(c.results, r.ID)
 				ids = append(ids, known.line)
 				continue
 			}
-			l := c.resultLine(c.w.o.NewID(), at, r, nil)
-			lines, ids = append(lines, l), append(ids, l.uuid)
+			add(c.resultLine(c.w.o.NewID(), at, r, nil))
 			continue
 		}
-		t := note(b)
-		if t == nil {
+		switch t := note(b); {
+		case t == nil:
 			own = append(own, b)
-			continue
+		case bare:
+			add(c.noteLine(name(), at, t, beside...))
+		case len(ids) == 0 && len(own) == 0:
+			early = append(early, t)
+		default:
+			plain()
+			add(c.noteLine(c.w.o.NewID(), at, t, beside...))
 		}
-		plain()
-		id := c.w.o.NewID()
-		if bare {
-			id = name()
-		}
-		l := c.noteLine(id, at, t, beside)
-		lines, ids = append(lines, l), append(ids, l.uuid)
 	}
 	plain()
 	return lines, ids
@@ -294,17 +299,14 @@ func note(b agent.Block) *agent.Text {
 
 // noteLine records a note as the reference records what it adds: rendered, so
 // that the same bytes are sent after a resume.
-func (c *chain) noteLine(id string, at time.Time, t *agent.Text, beside bool) line {
+func (c *chain) noteLine(id string, at time.Time, t *agent.Text, where ...field) line {
 	b := append([]byte(nil), `[{"content":`...)
 	b = append(agent.AppendString(b, t.Text), `}]`...)
 	own := []field{
 		{"attachment", append(agent.AppendString([]byte(`{"type":`), t.Note), '}')},
 		{"rendered", b}, str("renderedRole", "user"),
 	}
-	if beside {
-		own = append(own, raw("renderedBesideToolResult", "true"))
-	}
-	return c.line("attachment", id, at, own...)
+	return c.line("attachment", id, at, append(own, where...)...)
 }
 
 func (c *chain) userFields(s agent.Said, bs []agent.Block) []field {

@@ -33,7 +33,9 @@ type Prompt struct {
 
 // A Lost is a call whose outcome is not known.
 type Lost struct {
-	Call     agent.ToolUse
+	Call     agent.CallID
+	Tool     string
+	Input    json.RawMessage
 	Started  time.Time
 	ReadOnly bool // it may be repeated
 }
@@ -250,6 +252,9 @@ func (s *scan) goTo(o LoadOptions, p past, agentFile bool) (int, error) {
 		}
 	}
 	if o.At != "" {
+		for j := i + 1; j < len(s.rows) && s.rows[j].before && s.rows[j].parent == s.rows[i].uuid; j++ {
+			i = j // the notes that stand in front of a prompt
+		}
 		return i, nil
 	}
 	// What was added for the model in front of the prompt goes with it.
@@ -318,13 +323,13 @@ func (l *Loaded) closing(u *agent.ToolUse, p past) *agent.ToolResult {
 	switch r := p.calls[u.ID]; {
 	case r.Kind == "started" && (r.ReadOnly || r.Idempotent):
 		text = harmless
-		l.Unknown = append(l.Unknown, Lost{*u, p.started[u.ID], true})
+		l.Unknown = append(l.Unknown, Lost{u.ID, u.Name, u.Input, p.started[u.ID], true})
 	case r.Kind == "started":
 		text = unknown
-		l.Unknown = append(l.Unknown, Lost{*u, p.started[u.ID], false})
+		l.Unknown = append(l.Unknown, Lost{u.ID, u.Name, u.Input, p.started[u.ID], false})
 	case r.Kind == "finished" && r.Ran:
 		text = noAnswer
-		l.Unknown = append(l.Unknown, Lost{*u, p.started[u.ID], r.ReadOnly})
+		l.Unknown = append(l.Unknown, Lost{u.ID, u.Name, u.Input, p.started[u.ID], r.ReadOnly})
 	}
 	return &agent.ToolResult{ID: u.ID, IsError: true, Blocks: []agent.Block{&agent.Text{Text: text}}}
 }

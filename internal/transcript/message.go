@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -15,6 +16,7 @@ type msg struct {
 	agent.Message
 	lines []string
 	leaf  string // the last of them in the conversation
+	plain int    // where the blocks of its newest user line begin
 }
 
 // assemble decodes rows, in order, into messages. As in the history that is
@@ -36,7 +38,14 @@ func (s *scan) assemble(l *Loaded, rows []int, read func(*row) ([]byte, error)) 
 		if !ok {
 			continue
 		}
-		h = join(h, msg{m, []string{r.uuid}, r.uuid})
+		if n := len(h) - 1; r.before && n >= 0 && h[n].Role == m.Role {
+			e := &h[n]
+			e.Blocks = slices.Insert(e.Blocks, e.plain, m.Blocks...)
+			e.plain += len(m.Blocks)
+			e.lines, e.leaf = append(e.lines, r.uuid), r.uuid
+			continue
+		}
+		h = join(h, msg{Message: m, lines: []string{r.uuid}, leaf: r.uuid})
 	}
 	return h, nil
 }
@@ -51,6 +60,7 @@ func join(h []msg, m msg) []msg {
 		return append(h, m)
 	}
 	e := &h[at]
+	e.plain = len(e.Blocks)
 	e.Blocks = append(e.Blocks, m.Blocks...)
 	e.lines = append(e.lines, m.lines...)
 	e.ID, e.UUID, e.leaf = m.ID, m.UUID, m.leaf

@@ -44,6 +44,7 @@ type row struct {
 	viewOnly bool // shown, never sent
 	summary  bool
 	result   bool
+	before   bool   // belongs in front of the user line it follows
 	msg      string // id of the response
 }
 
@@ -157,6 +158,8 @@ func (l *head) read(data []byte, r *row) error {
 			r.summary = yes(value)
 		case "toolUseResult", "sourceToolAssistantUUID":
 			r.result = true
+		case "cinchBefore":
+			r.before = yes(value)
 		case "message":
 			message = value
 		case "timestamp":
