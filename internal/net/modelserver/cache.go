@@ -112,18 +112,20 @@ func segments(r *Request) []segment {
 	h.Write([]byte(r.Model))
 	var out []segment
 	chars := 0
+	var buf []byte
 	add := func(path, part string, bytes []byte, mark json.RawMessage) {
+		buf = bytes
 		chars += utf8.RuneCount(bytes)
 		out = append(out, segment{path: path, key: step(h, part, bytes), tokens: (chars + 3) / 4, mark: life(mark)})
 	}
 	for i := range r.Tools {
-		add(fmt.Sprintf("tools.%d", i), "tools", r.Tools[i].bare(), r.Tools[i].CacheControl)
+		add(fmt.Sprintf("tools.%d", i), "tools", r.Tools[i].bare(buf[:0]), r.Tools[i].CacheControl)
 	}
 	for i := range r.System {
-		add(fmt.Sprintf("system.%d", i), "system", r.System[i].bare(), r.System[i].CacheControl)
+		add(fmt.Sprintf("system.%d", i), "system", r.System[i].bare(buf[:0]), r.System[i].CacheControl)
 	}
-	step(h, "thinking", r.fields["thinking"])
-	step(h, "tool_choice", r.fields["tool_choice"])
+	step(h, "thinking", r.fields.of("thinking"))
+	step(h, "tool_choice", r.fields.of("tool_choice"))
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		for j := range m.Blocks {
@@ -134,7 +136,7 @@ func segments(r *Request) []segment {
 					mark = b.Content[k].CacheControl
 				}
 			}
-			add(fmt.Sprintf("messages.%d.content.%d", i, j), m.Role, b.bare(), mark)
+			add(fmt.Sprintf("messages.%d.content.%d", i, j), m.Role, b.bare(buf[:0]), mark)
 		}
 	}
 	return out

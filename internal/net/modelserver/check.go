@@ -61,10 +61,10 @@ var knownBlock = map[string]string{
 	"tool_reference":    " type tool_name cache_control ",
 }
 
-func (c *checker) extra(path, known string, fields map[string]json.RawMessage) {
-	for _, k := range slices.Sorted(maps.Keys(fields)) {
-		if !strings.Contains(known, " "+k+" ") {
-			c.fail(join(path, k), "extra inputs are not permitted")
+func (c *checker) extra(path, known string, fs fields) {
+	for _, f := range fs {
+		if !strings.Contains(known, " "+f.key+" ") {
+			c.fail(join(path, f.key), "extra inputs are not permitted")
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (c *checker) top() {
 	default:
 		c.fail("thinking.type", "%q is not one of adaptive, enabled, disabled", t.Type)
 	}
-	if raw, ok := r.fields["tool_choice"]; ok {
+	if raw := r.fields.of("tool_choice"); raw != nil {
 		var tc struct{ Type, Name string }
 		if json.Unmarshal(raw, &tc) != nil || !strings.Contains(" auto any tool none ", " "+tc.Type+" ") {
 			c.fail("tool_choice.type", "is not one of auto, any, tool, none")
@@ -307,7 +307,7 @@ func (c *checker) image(b placed) {
 		Data      string `json:"data"`
 		URL       string `json:"url"`
 	}
-	if json.Unmarshal(b.fields["source"], &src) != nil {
+	if json.Unmarshal(b.fields.of("source"), &src) != nil {
 		c.fail(b.path+".image.source", "is missing")
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,7 +24,7 @@ type Request struct {
 	Tools     []ToolDef
 	Messages  []Message
 
-	fields map[string]json.RawMessage // the top level
+	fields fields // the top level
 }
 
 // A Thought is the thinking setting of a request.
@@ -50,27 +51,27 @@ type ToolDef struct {
 type Message struct {
 	Role   string
 	Blocks []Block // a content string is one text block
-	fields map[string]json.RawMessage
+	fields fields
 }
 
 // A Block is one content block, as sent. Only the fields of its type are set.
 type Block struct {
-	Type         string          `json:"type"`
-	Text         string          `json:"text"`
-	Thinking     string          `json:"thinking"`
-	Signature    string          `json:"signature"`
-	Data         string          `json:"data"`
-	ID           string          `json:"id"`
-	Name         string          `json:"name"`
-	Input        json.RawMessage `json:"input"`
-	ToolUseID    string          `json:"tool_use_id"`
-	IsError      bool            `json:"is_error"`
-	CacheControl json.RawMessage `json:"cache_control"`
-	Content      []Block         `json:"-"` // of a tool_result
-	Raw          json.RawMessage `json:"-"`
+	Type         string
+	Text         string
+	Thinking     string
+	Signature    string
+	Data         string
+	ID           string
+	Name         string
+	Input        json.RawMessage
+	ToolUseID    string
+	IsError      bool
+	CacheControl json.RawMessage
+	Content      []Block // of a tool_result
+	Raw          json.RawMessage
 
 	content json.RawMessage
-	fields  map[string]json.RawMessage
+	fields  fields
 }
 
 // A Result is one tool result that the newest user turn brings.
@@ -90,7 +91,11 @@ func (e *errShape) Error() string { return e.path + ": " + e.message }
 // of the API's shape; what is well formed but not allowed is for Check.
 func ParseRequest(body []byte) (*Request, error) {
 	r := &Request{Raw: body}
-	if err := json.Unmarshal(body, &r.fields); err != nil || r.fields == nil {
+	ok := json.Valid(body)
+	if ok {
+		r.fields, ok = object(body)
+	}
+	if !ok {
 		return nil, &errShape{"body", "the request body is not a JSON object"}
 	}
 	for _, f := range []struct {
@@ -99,37 +104,39 @@ func ParseRequest(body []byte) (*Request, error) {
 	}{
 		{"model", &r.Model}, {"max_tokens", &r.MaxTokens}, {"stream", &r.Stream}, {"thinking", &r.Thinking},
 	} {
-		if raw, ok := r.fields[f.key]; ok && json.Unmarshal(raw, f.into) != nil {
+		if raw := r.fields.of(f.key); raw != nil && json.Unmarshal(raw, f.into) != nil {
 			return nil, &errShape{f.key, "is not of the expected type"}
 		}
 	}
 	var err error
-	if r.System, err = parseContent("system", r.fields["system"]); err != nil {
+	if r.System, err = parseContent("system", r.fields.of("system")); err != nil {
 		return nil, err
 	}
-	var tools []json.RawMessage
-	if raw, ok := r.fields["tools"]; ok && json.Unmarshal(raw, &tools) != nil {
-		return nil, &errShape{"tools", "is not an array"}
-	}
-	for i, raw := range tools {
-		t := ToolDef{Raw: raw}
-		if json.Unmarshal(raw, &t) != nil {
-			return nil, &errShape{fmt.Sprintf("tools.%d", i), "is not a tool definition"}
+	if raw := r.fields.of("tools"); raw != nil {
+		tools, ok := array(raw)
+		if !ok {
+			return nil, &errShape{"tools", "is not an array"}
 		}
-		r.Tools = append(r.Tools, t)
+		for i, raw := range tools {
+			t := ToolDef{Raw: raw}
+			if json.Unmarshal(raw, &t) != nil {
+				return nil, &errShape{fmt.Sprintf("tools.%d", i), "is not a tool definition"}
+			}
+			r.Tools = append(r.Tools, t)
+		}
 	}
-	var msgs []map[string]json.RawMessage
-	raw, ok := r.fields["messages"]
-	if !ok || json.Unmarshal(raw, &msgs) != nil {
+	msgs, ok := array(r.fields.of("messages"))
+	if !ok {
 		return nil, &errShape{"messages", "is missing or not an array of messages"}
 	}
-	for i, fields := range msgs {
-		m := Message{fields: fields}
+	for i, raw := range msgs {
+		var m Message
 		path := fmt.Sprintf("messages.%d", i)
-		if json.Unmarshal(fields["role"], &m.Role) != nil {
+		m.fields, _ = object(raw)
+		if m.Role = text(m.fields.of("role")); m.Role == "" {
 			return nil, &errShape{path + ".role", "is missing"}
 		}
-		if m.Blocks, err = parseContent(path+".content", fields["content"]); err != nil {
+		if m.Blocks, err = parseContent(path+".content", m.fields.of("content")); err != nil {
 			return nil, err
 		}
 		r.Messages = append(r.Messages, m)
@@ -139,42 +146,47 @@ func ParseRequest(body []byte) (*Request, error) {
 
 // parseContent reads content: nothing, a string, or an array of blocks.
 func parseContent(path string, raw json.RawMessage) ([]Block, error) {
-	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
 		return nil, nil
 	}
 	if raw[0] == '"' {
-		var s string
-		if json.Unmarshal(raw, &s) != nil {
-			return nil, &errShape{path, "is not a string"}
-		}
-		enc := append(append([]byte(`{"type":"text","text":`), raw...), '}')
-		return []Block{{Type: "text", Text: s, Raw: enc, fields: map[string]json.RawMessage{"type": nil, "text": raw}}}, nil
+		fs := fields{{"text", raw}, {"type", json.RawMessage(`"text"`)}}
+		return []Block{{Type: "text", Text: text(raw), Raw: fs.encode(nil), fields: fs}}, nil
 	}
-	var parts []json.RawMessage
-	if json.Unmarshal(raw, &parts) != nil {
+	parts, ok := array(raw)
+	if !ok {
 		return nil, &errShape{path, "is neither a string nor an array of blocks"}
 	}
 	bs := make([]Block, 0, len(parts))
 	for i, p := range parts {
 		at := fmt.Sprintf("%s.%d", path, i)
-		b := Block{Raw: p}
-		if json.Unmarshal(p, &b) != nil || json.Unmarshal(p, &b.fields) != nil {
-			return nil, &errShape{at, "is not a content block"}
-		}
-		if b.Type == "" {
-			return nil, &errShape{at + ".type", "is missing"}
-		}
-		if b.Type == "tool_result" {
-			b.content = b.fields["content"]
-			var err error
-			if b.Content, err = parseContent(at+".content", b.content); err != nil {
-				return nil, err
-			}
+		b, err := parseBlock(at, p)
+		if err != nil {
+			return nil, err
 		}
 		bs = append(bs, b)
 	}
 	return bs, nil
+}
+
+func parseBlock(path string, raw json.RawMessage) (b Block, err error) {
+	fs, ok := object(raw)
+	if !ok {
+		return b, &errShape{path, "is not a content block"}
+	}
+	b = Block{
+		Type: text(fs.of("type")), Text: text(fs.of("text")), Thinking: text(fs.of("thinking")), Signature: text(fs.of("signature")),
+		Data: text(fs.of("data")), ID: text(fs.of("id")), Name: text(fs.of("name")), Input: fs.of("input"), ToolUseID: text(fs.of("tool_use_id")),
+		IsError: string(fs.of("is_error")) == "true", CacheControl: fs.of("cache_control"), Raw: raw, fields: fs,
+	}
+	if b.Type == "" {
+		return b, &errShape{path + ".type", "is missing"}
+	}
+	if b.Type == "tool_result" {
+		b.content = fs.of("content")
+		b.Content, err = parseContent(path+".content", b.content)
+	}
+	return b, err
 }
 
 // Offers reports whether the request offers the tool with that name.
@@ -308,46 +320,52 @@ func textOf(bs []Block) string {
 	return strings.Join(parts, "\n")
 }
 
-// bare returns the block without its cache marks: what the cache compares.
-// The order of the outer keys does not count, every other byte does.
-func (b *Block) bare() []byte {
-	fields := make(map[string]json.RawMessage, len(b.fields))
-	for k, v := range b.fields {
-		if k != "cache_control" {
-			fields[k] = v
+// encode appends the object of fs to dst: sorted keys, values as they were
+// sent, no cache mark. It is what the cache compares.
+func (fs fields) encode(dst []byte) []byte {
+	dst = append(dst, '{')
+	n := 0
+	for _, f := range fs {
+		if f.key == "cache_control" {
+			continue
 		}
-	}
-	if _, ok := fields["type"]; ok && fields["type"] == nil {
-		fields["type"] = json.RawMessage(`"text"`) // a content string
-	}
-	if b.Type == "tool_result" && len(b.Content) > 0 && len(b.content) > 0 && b.content[0] == '[' {
-		var inner []json.RawMessage
-		for i := range b.Content {
-			inner = append(inner, b.Content[i].bare())
+		if n > 0 {
+			dst = append(dst, ',')
 		}
-		if enc, err := encode(inner); err == nil {
-			fields["content"] = enc
-		}
+		n++
+		dst = append(dst, '"')
+		dst = append(dst, f.key...)
+		dst = append(dst, '"', ':')
+		dst = append(dst, f.raw...)
 	}
-	enc, err := encode(fields)
-	if err != nil {
-		return b.Raw
-	}
-	return enc
+	return append(dst, '}')
 }
 
-// bare returns the definition without its cache mark.
-func (t *ToolDef) bare() []byte {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(t.Raw, &fields) != nil {
-		return t.Raw
+// bare appends the block without its cache marks.
+func (b *Block) bare(dst []byte) []byte {
+	if len(b.content) == 0 || b.content[0] != '[' {
+		return b.fields.encode(dst)
 	}
-	delete(fields, "cache_control")
-	enc, err := encode(fields)
-	if err != nil {
-		return t.Raw
+	fs := slices.Clone(b.fields)
+	inner := []byte{'['}
+	for i := range b.Content {
+		if i > 0 {
+			inner = append(inner, ',')
+		}
+		inner = b.Content[i].bare(inner)
 	}
-	return enc
+	for i := range fs {
+		if fs[i].key == "content" {
+			fs[i].raw = append(inner, ']')
+		}
+	}
+	return fs.encode(dst)
+}
+
+// bare appends the definition without its cache mark.
+func (t *ToolDef) bare(dst []byte) []byte {
+	fs, _ := object(t.Raw)
+	return fs.encode(dst)
 }
 
 // encode is json.Marshal without the escapes for HTML.

@@ -438,8 +438,7 @@ func (m Match) holds(r *Request) bool {
 	case "beta":
 		return strings.Contains(strings.Join(r.Header.Values("anthropic-beta"), ","), m.Text)
 	case "key":
-		_, ok := r.fields[m.Text]
-		return ok
+		return r.fields.of(m.Text) != nil
 	case "stream":
 		return strconv.FormatBool(r.Stream) == m.Text
 	}
