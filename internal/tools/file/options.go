@@ -22,7 +22,7 @@ type Options struct {
 	// Home replaces a leading "~/" in a path. Empty leaves such paths alone.
 	Home string
 	// Deny reports paths that no tool may show, whatever was allowed. It is
-	// asked with the path as given and with the resolved one. May be nil.
+	// asked with every name that a file has. May be nil.
 	Deny func(path string) bool
 	// Before is called with the resolved path before the first byte of a
 	// file changes; the file is as it was. Its error stops the change. May be nil.
@@ -47,4 +47,4 @@ type Options struct {
 const DefaultMaxTokens = 25_000
 
 // New returns Read, Write and Edit.
-func New(o Options) []agent.Tool { return nil }
+func New(o Options) []agent.Tool { return NewEditor(o).Tools() }
