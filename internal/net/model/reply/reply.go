@@ -293,7 +293,8 @@ func (d *Decoder) blockStart(index int, raw json.RawMessage) error {
 		Name      string            `json:"name"`
 		Input     json.RawMessage   `json:"input"`
 	}
-	if err := json.Unmarshal(raw, &w); err != nil && w.Type == "" {
+	// A field of another shape than expected does not make it no block.
+	if _ = json.Unmarshal(raw, &w); w.Type == "" {
 		return fmt.Errorf("%w: block %d starts without a type", ErrProtocol, index)
 	}
 	o := &openBlock{index: index, typ: w.Type, id: w.ID, name: w.Name}
