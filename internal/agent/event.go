@@ -237,7 +237,7 @@ type Outcome struct {
 	Turns      int
 	Took, API  time.Duration
 	TTFT       time.Duration
-	Usage      Usage // of this turn, sub-agents included
+	Usage      Usage // of the main conversation in this turn; Models has all
 	Models     []ModelUsage
 	Cost       float64 // US dollars, of the session
 	Denials    []Denial

@@ -41,25 +41,26 @@ type Journal struct {
 	turn   chan struct{}
 	broken bool // the sink failed last time; guarded by turn
 
-	mu      sync.Mutex
-	seq     uint64
-	durable []agent.Event
-	live    []agent.Event // ephemeral
-	covered map[agent.CallID]uint64
-	liveN   int // bytes in live
-	trimAt  int // length of live at which to look for covered events
-	bulk    int // estimated bytes of durable events that are whole
-	thin    int // durable[:thin] have lost their bulk
-	details []int
-	readers map[*uint64]bool // cursors of live readers
-	wake    chan struct{}    // non-nil if a reader waits
-	closed  bool
+	mu       sync.Mutex
+	seq      uint64
+	durable  []agent.Event
+	live     []agent.Event // ephemeral
+	covered  map[agent.CallID]uint64
+	liveN    int // bytes in live
+	trimAt   int // length of live at which to look for covered events
+	bulk     int // estimated bytes of durable events that are whole
+	thin     int // durable[:thin] have lost their bulk
+	details  []int
+	replaced int              // the newest event with a history, or -1
+	readers  map[*uint64]bool // cursors of live readers
+	wake     chan struct{}    // non-nil if a reader waits
+	closed   bool
 }
 
 // New returns an empty journal. A nil sink saves nothing.
 func New(sink Sink) *Journal {
 	return &Journal{sink: sink, turn: make(chan struct{}, 1), covered: map[agent.CallID]uint64{},
-		readers: map[*uint64]bool{}, trimAt: minTrim}
+		readers: map[*uint64]bool{}, trimAt: minTrim, replaced: -1}
 }
 
 const minTrim = 512

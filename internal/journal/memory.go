@@ -20,6 +20,14 @@ func (j *Journal) keep(e agent.Event) {
 		}
 	}
 	passed := j.passed()
+	switch e.Body.(type) {
+	case agent.Compacted, agent.Mended, agent.Rewound:
+		// The newest history is the session's own; older ones are nobody's.
+		if i := j.replaced; i >= 0 && j.durable[i].Seq < passed {
+			j.durable[i].Body = thinned(j.durable[i].Body)
+		}
+		j.replaced = len(j.durable) - 1
+	}
 	for len(j.details) > maxDetails && j.durable[j.details[0]].Seq < passed {
 		old := &j.durable[j.details[0]]
 		if f, ok := old.Body.(agent.Finished); ok {
@@ -157,6 +165,9 @@ func thinned(b agent.Body) agent.Body {
 		b.History = nil
 		return b
 	case agent.Rewound:
+		b.History = nil
+		return b
+	case agent.Mended:
 		b.History = nil
 		return b
 	case agent.Replied:

@@ -183,6 +183,9 @@ func (s *calls) admit(c *call, f *agent.Finished) string {
 	if err != nil {
 		d = agent.Decision{Verdict: agent.Deny, Why: agent.WhyOther, By: "error", Reason: "The permission check failed: " + err.Error()}
 	}
+	if d.Verdict > agent.Defer || d.Verdict == agent.Ask { // nobody settled it
+		d.Verdict, d.NoOne = agent.Deny, true
+	}
 	f.Decision = d
 	s.l.Emit(agent.Decided{Call: f.Call, Decision: d})
 	switch d.Verdict {

@@ -43,6 +43,9 @@ type Loop struct {
 	// returns blocks to stand behind the results. If end is not "", the turn
 	// ends with that reason. Optional.
 	Batch func(ctx context.Context, fs []agent.Finished) (behind []agent.Block, end string)
+	// Load is told the deferred tools that a call loaded, before the next
+	// request. Optional.
+	Load func(names ...string)
 	// Idle is called when the model has stopped of itself with answer, its
 	// last text. A message in return makes it go on; end is then ignored.
 	// Else end, if not "", is the reason of the turn's end. n counts the
@@ -125,10 +128,10 @@ type End struct {
 
 // Run continues history until the model stops. It returns when no call of the
 // turn runs any more, but for one that did not heed its end within Grace. It
-// changes neither history nor its messages. Calls at its end that have no
-// result yet are decided and run first.
+// changes no message of history, and may append to its array. Calls at its end
+// that have no result yet are decided and run first.
 func (l *Loop) Run(ctx context.Context, history []agent.Message) End {
-	t := &turn{l: l, seed: maphash.MakeSeed(), end: End{History: slices.Clone(history), Turns: 1}}
+	t := &turn{l: l, seed: maphash.MakeSeed(), end: End{History: history, Turns: 1}}
 	if uses := unanswered(history); len(uses) > 0 {
 		r := &reply{calls: t.newCalls(ctx)}
 		for _, u := range uses {
@@ -159,7 +162,7 @@ func unanswered(h []agent.Message) []*agent.ToolUse {
 
 // Push returns h with m at its end. A message joins one of the same role
 // before it, so that roles alternate; the bytes of what was there stay the
-// same. Blocks that no upstream takes (blank texts) are left out, and with
+// same, and so does h. Blocks that no upstream takes (blank texts) are left out, and with
 // them a message that has no others.
 func Push(h []agent.Message, m agent.Message) []agent.Message {
 	if slices.ContainsFunc(m.Blocks, blank) {

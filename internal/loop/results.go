@@ -22,7 +22,13 @@ func (t *turn) results(ctx context.Context, r *reply) bool {
 	var end string
 	for _, f := range fs {
 		m.Blocks = append(m.Blocks, &agent.ToolResult{ID: f.Call.ID, Blocks: f.Result.Blocks, Array: f.Result.Array, IsError: f.Result.IsError})
+		for _, c := range f.Decision.Context {
+			behind = append(behind, reminder("A hook says about the call "+string(f.Call.ID)+" of "+f.Call.Name+": "+c))
+		}
 		behind = append(behind, f.Result.After...)
+		if l.Load != nil && len(f.Result.Loaded) > 0 {
+			l.Load(f.Result.Loaded...)
+		}
 		if f.Decision.Verdict == agent.Deny {
 			t.end.Denials = append(t.end.Denials, agent.Denial{Tool: f.Call.Name, ID: f.Call.ID, Input: f.Call.Input})
 		}

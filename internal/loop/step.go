@@ -66,6 +66,7 @@ func (t *turn) say(s agent.Said) {
 	if s.Message.UUID == "" {
 		s.Message.UUID = t.l.ID()
 	}
+	s.Message = s.Message.Encode()
 	t.end.History = Push(t.end.History, s.Message)
 	t.l.Emit(s)
 }

@@ -117,11 +117,11 @@ func (o *owner) query(q agent.Query) {
 	s := o.s
 	h, ok := s.o.Queries[q.Name]
 	if !ok {
-		if own, ok := builtin[q.Name]; ok {
-			then := func() {}
-			v, err := own(o, q.Args, &then)
+		if v, then, err, ok := o.own(q.Name, q.Args); ok {
 			s.reply(q.ID, v, err)
-			then()
+			if err == nil {
+				then()
+			}
 			return
 		}
 		s.reply(q.ID, nil, coded{"Unsupported control request subtype: " + q.Name, "unsupported_request"})
@@ -176,106 +176,77 @@ func safely(f func() (any, error)) (v any, err error) {
 	return f()
 }
 
-// builtin are the queries that the session answers itself. then is called
-// once the answer is told.
-var builtin = map[string]func(o *owner, args json.RawMessage, then *func()) (any, error){
-	"interrupt": func(o *owner, args json.RawMessage, then *func()) (any, error) {
-		var a struct {
-			Cancel bool `json:"cancel_queued"`
+// own answers the queries that the session knows itself. What then holds is
+// done once the answer is told. ok is false for any other name.
+func (o *owner) own(name string, args json.RawMessage) (v any, then func(), err error, ok bool) {
+	var a struct {
+		Cancel  bool    `json:"cancel_queued"`
+		Mode    string  `json:"mode"`
+		Model   *string `json:"model"`
+		Max     *int    `json:"max_thinking_tokens"`
+		Display string  `json:"thinking_display"`
+		UUID    string  `json:"message_uuid"`
+	}
+	switch name {
+	case "interrupt", "set_permission_mode", "set_model", "set_max_thinking_tokens", "cancel_async_message":
+	default:
+		return nil, nil, nil, false
+	}
+	if len(args) > 0 {
+		if err := json.Unmarshal(args, &a); err != nil {
+			return nil, nil, fmt.Errorf("reading the request: %w", err), true
 		}
-		if err := decode(args, &a); err != nil {
-			return nil, err
+	}
+	then = func() {}
+	switch name {
+	case "interrupt":
+		then = o.interrupt
+		v = o.queue(a.Cancel)
+	case "set_permission_mode":
+		m, known := agent.ParseMode(a.Mode)
+		if err = fmt.Errorf("%q is no permission mode", a.Mode); known {
+			err = o.s.setMode(m)
 		}
-		*then = o.interrupt
-		waiting := o.s.queuedIDs()
-		if !a.Cancel {
-			return map[string]any{"still_queued": waiting}, nil
-		}
-		for _, id := range waiting {
-			o.s.unqueue(id)
-		}
-		return map[string]any{"still_queued": []string{}, "cancelled": waiting}, nil
-	},
-	"set_permission_mode": func(o *owner, args json.RawMessage, _ *func()) (any, error) {
-		var a struct {
-			Mode string `json:"mode"`
-		}
-		if err := decode(args, &a); err != nil {
-			return nil, err
-		}
-		m, ok := agent.ParseMode(a.Mode)
-		if !ok {
-			return nil, fmt.Errorf("%q is no permission mode", a.Mode)
-		}
-		if err := o.s.setMode(m); err != nil {
-			return nil, err
-		}
-		return map[string]any{"mode": o.s.Mode()}, nil
-	},
-	"set_model": func(o *owner, args json.RawMessage, _ *func()) (any, error) {
-		var a struct {
-			Model *string `json:"model"`
-		}
-		if err := decode(args, &a); err != nil {
-			return nil, err
-		}
-		name := ""
+		v = map[string]any{"mode": o.s.Mode()}
+	case "set_model":
+		want := ""
 		if a.Model != nil && *a.Model != "default" {
-			name = *a.Model
+			want = *a.Model
 		}
-		if err := o.s.setModel(name); err != nil {
-			return nil, err
-		}
-		return map[string]any{"model": o.s.Model()}, nil
-	},
-	"set_max_thinking_tokens": func(o *owner, args json.RawMessage, _ *func()) (any, error) {
-		var a struct {
-			Max     *int   `json:"max_thinking_tokens"`
-			Display string `json:"thinking_display"`
-		}
-		if err := decode(args, &a); err != nil {
-			return nil, err
-		}
+		err = o.s.setModel(want)
+		v = map[string]any{"model": o.s.Model()}
+	case "set_max_thinking_tokens":
 		t := agent.Thought{Type: "adaptive", Display: a.Display}
 		switch {
 		case a.Max == nil:
 		case *a.Max == 0:
 			t.Type = "disabled"
 		case *a.Max < 0:
-			return nil, errors.New("max_thinking_tokens is negative")
+			return nil, then, errors.New("max_thinking_tokens is negative"), true
 		default:
 			t.Type, t.Budget = "enabled", *a.Max
 		}
-		return nil, o.s.setThinking(agent.SetThinking{Thought: t})
-	},
-	"cancel_async_message": func(o *owner, args json.RawMessage, _ *func()) (any, error) {
-		var a struct {
-			UUID string `json:"message_uuid"`
-		}
-		if err := decode(args, &a); err != nil {
-			return nil, err
-		}
-		return map[string]any{"cancelled": o.s.unqueue(a.UUID)}, nil
-	},
+		err = o.s.setThinking(agent.SetThinking{Thought: t})
+	case "cancel_async_message":
+		v = map[string]any{"cancelled": o.s.unqueue(a.UUID)}
+	}
+	return v, then, err, true
 }
 
-func decode(args json.RawMessage, v any) error {
-	if len(args) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(args, v); err != nil {
-		return fmt.Errorf("reading the request: %w", err)
-	}
-	return nil
-}
-
-// queuedIDs returns the uuids of the prompts that wait, in order. Never nil.
-func (s *Session) queuedIDs() []string {
+// queue says which prompts wait, or takes them back.
+func (o *owner) queue(cancel bool) any {
+	s := o.s
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	ids := []string{}
 	for _, q := range s.queue {
 		ids = append(ids, q.UUID)
 	}
-	return ids
+	s.mu.Unlock()
+	if !cancel {
+		return map[string]any{"still_queued": ids}
+	}
+	for _, id := range ids {
+		s.unqueue(id)
+	}
+	return map[string]any{"still_queued": []string{}, "cancelled": ids}
 }

@@ -53,6 +53,9 @@ type Options struct {
 	// Batch sees the calls of a step (PostToolBatch). Nil: nothing is added.
 	Batch func(ctx context.Context, fs []agent.Finished) (behind []agent.Block, end string)
 
+	// Load is told the deferred tools that a call loaded. Nil: nobody is.
+	Load func(names ...string)
+
 	// Fit shortens the history before a request, Recover after a refusal,
 	// Compact because a person asked. Nil: the history stays.
 	Fit     func(ctx context.Context, h []agent.Message) window.Outcome
@@ -276,8 +279,11 @@ func (s *Session) Emit(parent agent.CallID, agentID string, b agent.Body) {
 func (s *Session) emit(b agent.Body) { s.Emit("", "", b) }
 
 // History returns the conversation as it was last sent or settled. The caller
-// must not change it.
-func (s *Session) History() []agent.Message {
+// must not change its messages.
+func (s *Session) History() []agent.Message { return slices.Clip(s.current()) }
+
+// current is History for those who append to it: one turn at a time.
+func (s *Session) current() []agent.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.history
@@ -286,7 +292,7 @@ func (s *Session) History() []agent.Message {
 func (s *Session) setHistory(h []agent.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.history = slices.Clip(h)
+	s.history = h
 }
 
 // Info describes the session as it is now.

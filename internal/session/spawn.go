@@ -56,6 +56,8 @@ type Child struct {
 	Gate    func(ctx context.Context, c agent.Call) (agent.Decision, error)
 	Fit     func(ctx context.Context, h []agent.Message) window.Outcome
 	Recover func(ctx context.Context, h []agent.Message, err error) (window.Outcome, bool)
+	// Load is told the deferred tools that a call of it loaded. Nil: nobody is.
+	Load func(names ...string)
 	// Answered is told of each of its responses. Nil: nobody is.
 	Answered func(messageID string, u agent.Usage)
 	MaxTurns int // requests; 0 is no bound
@@ -72,10 +74,13 @@ type Spawned struct {
 	// Partial says that Text is not a finished answer; Why says why.
 	Partial bool
 	Why     string
-	Usage   agent.TaskUsage
-	Sum     agent.Usage // of all its responses, without those of agents below
-	Cost    float64     // of it, without agents below
-	Models  []string
+	// Interrupted says that a person's denial of one of its calls was to end
+	// the whole turn: whoever sent the agent should end with loop.InTools.
+	Interrupted bool
+	Usage       agent.TaskUsage
+	Sum         agent.Usage // of all its responses, without those of agents below
+	Cost        float64     // of it, without agents below
+	Models      []string
 }
 
 // A node is a sub-agent that runs. It is guarded by Session.mu.
@@ -255,7 +260,7 @@ func (b *brood) open(ctx context.Context) []agent.Message {
 func (b *brood) loop() *loop.Loop {
 	s, c := b.s, b.c
 	l := &loop.Loop{
-		Provider: c.Provider, Tool: c.Tools, Check: s.o.Check, Window: c.Window, Gate: c.Gate, After: s.o.After, Batch: s.o.Batch,
+		Provider: c.Provider, Tool: c.Tools, Check: s.o.Check, Window: c.Window, Gate: c.Gate, After: s.o.After, Batch: s.o.Batch, Load: c.Load,
 		Idle: func(ctx context.Context, answer string, _ int) (*agent.Message, string) {
 			m, end := s.stopHooks(ctx, agent.Moment{Event: "SubagentStop", Match: c.Type, Agent: b.n.id, AgentType: c.Type}, answer, b.hooks > 0)
 			if m != nil {
@@ -363,6 +368,8 @@ func (b *brood) left(ctx context.Context, end loop.End) Spawned {
 		out.End.Text = lastText(end.History)
 	case ctx.Err() != nil:
 		out.Partial, out.Why = true, "it was stopped: "+context.Cause(ctx).Error()
+	case end.Reason == loop.InTools:
+		out.Partial, out.Interrupted, out.Why = true, true, "a call of it was denied, and the turn with it"
 	case end.Reason == loop.MaxTurns:
 		out.Partial, out.Why = true, fmt.Sprintf("it reached its limit of %d turns", b.c.MaxTurns)
 	case end.Reason == loop.Budget:

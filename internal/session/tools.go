@@ -15,7 +15,7 @@ type Tools struct {
 	byName map[string]agent.Tool
 }
 
-// NewTools returns a set of ts in that order. Of two with one name the first counts.
+// NewTools returns a set of ts in that order. Of two with one name the last counts.
 func NewTools(ts ...agent.Tool) *Tools {
 	t := &Tools{byName: map[string]agent.Tool{}}
 	t.Add(ts...)

@@ -48,7 +48,7 @@ type turn struct {
 // run does one turn. Settled is its last event, but for a turn that the end
 // of the session leaves unfinished.
 func (s *Session) run(ctx context.Context, w work) {
-	t := &turn{s: s, ctx: ctx, began: time.Now(), hist: s.History()}
+	t := &turn{s: s, ctx: ctx, began: time.Now(), hist: s.current()}
 	s.mu.Lock()
 	s.denials = nil
 	s.mu.Unlock()
@@ -333,7 +333,7 @@ func (t *turn) converse() (agent.Outcome, bool) {
 			s.setHistory(h)
 			return s.o.Window(h)
 		},
-		Fit: t.fit, Recover: t.recover, Batch: t.batch, Idle: t.idle, Steer: t.steer,
+		Fit: t.fit, Recover: t.recover, Batch: t.batch, Idle: t.idle, Steer: t.steer, Load: s.o.Load,
 		Explain: explain, Budget: s.spent, Cost: s.price, ID: s.o.NewID, MaxSteps: s.o.MaxTurns, Grace: 5 * time.Second,
 		Emit: func(b agent.Body) {
 			s.emit(b)
