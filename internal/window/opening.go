@@ -99,7 +99,8 @@ func instructions(s *memory.Set) string {
 		return ""
 	}
 	var b strings.Builder
-	for _, f := range s.Files {
+	files, _ := s.Loaded()
+	for _, f := range files {
 		if f.Kind == memory.Auto || strings.TrimSpace(f.Text) == "" {
 			continue
 		}
@@ -166,7 +167,8 @@ func memoryNote(s *memory.Set) string {
 		"One file holds one fact, with the fields name, description and type (user, feedback, project or reference) in its frontmatter; "+
 		"MEMORY.md there is the index, one line for each. Read a file when its line is to the point, and check it against what you see: it may be old. "+
 		"Write only what will matter again and cannot be read from the code. Correct what turns out wrong.\n", s.AutoDir)
-	for _, f := range s.Files {
+	files, _ := s.Loaded()
+	for _, f := range files {
 		if f.Kind == memory.Auto {
 			writeAuto(&b, f)
 			return b.String()

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -87,22 +88,25 @@ type Outcome struct {
 	Note string
 }
 
-// A Compactor shortens the history of one conversation. Its methods are
-// called by one goroutine at a time.
+// A Compactor shortens the history of one conversation. Fit, Recover and
+// Compact are called by one goroutine at a time, the other methods by any.
 type Compactor struct {
 	o     Options
-	l     Limits
 	scale Scale
+
+	mu    sync.Mutex // guards what follows, never over a request
+	l     Limits
 	known map[string]int // message id -> tokens of its request and itself
 	// factor is how many tokens the upstream counts for one of ours.
-	factor float64
-	sent   int // our estimate of the newest request
+	factor  float64
+	sent    int  // our estimate of the newest request
+	tooLong bool // the newest refusal was answered by a compaction
+	repairs int  // in a row
 
-	since    int  // requests since the newest summary
-	thrashed int  // summaries in a row that were full again at once
-	failed   int  // automatic summaries in a row that came to nothing
-	tooLong  bool // the newest refusal was answered by a compaction
-	repairs  int  // in a row
+	// Of the goroutine that fits.
+	since    int // requests since the newest summary
+	thrashed int // summaries in a row that were full again at once
+	failed   int // automatic summaries in a row that came to nothing
 }
 
 // maxFailures is how many automatic summaries in a row may come to nothing,
@@ -121,15 +125,25 @@ func New(o Options) *Compactor {
 }
 
 // SetLimits replaces the limits, after a change of model or settings.
-func (c *Compactor) SetLimits(l Limits) { c.l = l.filled() }
+func (c *Compactor) SetLimits(l Limits) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.l = l.filled()
+}
 
 // Limits returns the limits in force. They may be lower than those set, where
 // a refusal has told the true ones.
-func (c *Compactor) Limits() Limits { return c.l }
+func (c *Compactor) Limits() Limits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.l
+}
 
 // Observe notes the usage that the upstream reported for a response to the
 // newest request.
 func (c *Compactor) Observe(messageID string, u agent.Usage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.tooLong, c.repairs = false, 0
 	if u.Prompt() == 0 {
 		return // nothing was counted
@@ -145,17 +159,46 @@ func (c *Compactor) Observe(messageID string, u agent.Usage) {
 // Tokens estimates the size of a request over h: what the upstream reported
 // for its newest response, and an estimate of what came after.
 func (c *Compactor) Tokens(h []agent.Message) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	rest := 0
 	for i := len(h) - 1; i >= 0; i-- {
 		if n, ok := c.known[h[i].ID]; ok && h[i].ID != "" && h[i].Role == agent.Assistant {
-			return n + c.scaled(rest)
+			return n + int(float64(rest)*c.factor)
 		}
 		rest += c.scale.Message(h[i]).Tokens
 	}
-	return c.scaled(rest + c.overhead())
+	return int(float64(rest+c.overhead()) * c.factor)
 }
 
-func (c *Compactor) scaled(n int) int { return int(float64(n) * c.factor) }
+// scaled turns our estimate into what the upstream would count, unscaled does
+// the reverse.
+func (c *Compactor) scaled(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int(float64(n) * c.factor)
+}
+
+func (c *Compactor) unscaled(n int) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int(float64(n) / c.factor)
+}
+
+// forget drops what was reported for a history that is no more.
+func (c *Compactor) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.known)
+}
+
+// sending notes our estimate of the next request.
+func (c *Compactor) sending(h []agent.Message) {
+	n := c.scale.History(h).Tokens + c.overhead()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = n
+}
 
 func (c *Compactor) overhead() int {
 	if c.o.Overhead == nil {
@@ -168,13 +211,14 @@ func (c *Compactor) overhead() int {
 // keeps the limits. It asks a model only when nothing else suffices.
 func (c *Compactor) Fit(ctx context.Context, h []agent.Message) Outcome {
 	out := Outcome{History: h}
+	l := c.Limits()
 	c.since++
-	out.apply(Budget(&c.scale, out.History, c.l.Results))
-	out.apply(Media(&c.scale, out.History, Size{Bytes: c.l.Bytes, Media: c.l.Media, Pages: c.l.Pages}))
-	if n := c.Tokens(out.History); c.l.Auto && c.l.Window > 0 && n >= c.l.Threshold {
+	out.apply(Budget(&c.scale, out.History, l.Results))
+	out.apply(Media(&c.scale, out.History, l.media(c.overhead())))
+	if n := c.Tokens(out.History); l.Auto && l.Window > 0 && n >= l.Threshold {
 		c.reduce(ctx, &out, n, Auto)
 	}
-	c.sent = c.scale.History(out.History).Tokens + c.overhead()
+	c.sending(out.History)
 	return out
 }
 
@@ -189,22 +233,23 @@ func (o *Outcome) apply(h []agent.Message, cuts []Cut) {
 // reduce makes room: by the stages if they free a quarter of the threshold,
 // so that it is not for a few requests only; else by a summary.
 func (c *Compactor) reduce(ctx context.Context, out *Outcome, n int, trigger string) {
-	full := out.History
-	less, cuts, after := c.stages(full, n, c.l.Threshold*3/4)
-	if after <= c.l.Threshold*3/4 {
+	full, l := out.History, c.Limits()
+	goal := l.Threshold * 3 / 4
+	less, cuts, after := c.stages(full, n, goal)
+	if after <= goal {
 		out.apply(less, cuts)
-		clear(c.known)
+		c.forget()
 		return
 	}
 	if why := c.barred(); why != "" {
 		if len(cuts) > 0 {
 			out.apply(less, cuts)
-			clear(c.known)
+			c.forget()
 		}
 		out.Note = why
 		return
 	}
-	done := c.compact(ctx, full, trigger, "", n > c.l.Window-c.l.Output)
+	done := c.compact(ctx, full, trigger, "", n > l.Window-l.Output)
 	out.Compacted = &done
 	if done.Err == "" {
 		out.History, out.Changed = done.History, true
@@ -217,17 +262,17 @@ func (c *Compactor) reduce(ctx context.Context, out *Outcome, n int, trigger str
 	}
 	if len(cuts) > 0 {
 		out.apply(less, cuts)
-		clear(c.known)
+		c.forget()
 	}
 	out.Note = "The conversation could not be summarised: " + done.Err + "."
 }
 
 // settle notes a summary that took effect.
 func (c *Compactor) settle(done agent.Compacted) {
-	clear(c.known)
+	c.forget()
 	c.failed = 0
 	// A window that is full again within two requests was not helped.
-	if c.since <= 2 || done.Post >= c.l.Threshold {
+	if c.since <= 2 || done.Post >= c.Limits().Threshold {
 		c.thrashed++
 	} else {
 		c.thrashed = 0
@@ -252,7 +297,7 @@ func (c *Compactor) barred() string {
 func (c *Compactor) stages(h []agent.Message, n, goal int) ([]agent.Message, []Cut, int) {
 	before := c.scale.History(h).Tokens
 	after := n
-	target := before - int(float64(n-goal)/c.factor)
+	target := before - c.unscaled(n-goal)
 	var cuts []Cut
 	for _, stage := range []func(*Scale, []agent.Message, Goal) ([]agent.Message, []Cut){Snip, Clear, Collapse} {
 		next, cs := stage(&c.scale, h, Goal{Tokens: target, Keep: 6})
@@ -264,10 +309,17 @@ func (c *Compactor) stages(h []agent.Message, n, goal int) ([]agent.Message, []C
 	return h, cuts, after
 }
 
+// Preview tells what Fit would take out next if the window were full now.
+func (c *Compactor) Preview(h []agent.Message) []Cut {
+	n := c.Tokens(h)
+	_, cuts, _ := c.stages(h, n, n*3/4)
+	return cuts
+}
+
 // Compact summarises h because a person asked for it. On failure Err is set
 // and History is h.
 func (c *Compactor) Compact(ctx context.Context, h []agent.Message, focus string) agent.Compacted {
-	if c.l.Off {
+	if c.Limits().Off {
 		return agent.Compacted{Trigger: Manual, History: h, Err: "compaction is switched off (DISABLE_COMPACT)"}
 	}
 	done := c.compact(ctx, h, Manual, focus, false)
@@ -307,7 +359,7 @@ func (c *Compactor) compact(ctx context.Context, h []agent.Message, trigger, foc
 			done.Err = err.Error()
 			return done
 		}
-		summary = outline(h, c.l.Output*2)
+		summary = outline(h, c.Limits().Output*2)
 	}
 	done.Summary = summary
 	done.History = c.assemble(ctx, h, plan, summary)
@@ -330,8 +382,8 @@ func (c *Compactor) plausible(summary string, head []agent.Message) error {
 }
 
 func (c *Compactor) tailRoom() int {
-	if c.l.Threshold > 0 {
-		return c.l.Threshold / 5
+	if t := c.Limits().Threshold; t > 0 {
+		return t / 5
 	}
 	return 20_000
 }

@@ -146,3 +146,9 @@ func (l Limits) filled() Limits {
 	}
 	return l
 }
+
+// media returns what images and documents may take, beside overhead tokens of
+// system text and tools.
+func (l Limits) media(overhead int) Size {
+	return Size{Bytes: max(l.Bytes-overhead*4-64<<10, l.Bytes/2), Media: l.Media, Pages: l.Pages}
+}

@@ -135,7 +135,7 @@ func wires(h []agent.Message) []string {
 // not change, and its input stays as it was.
 func TestStagesHold(t *testing.T) {
 	t.Parallel()
-	for seed := range 300 {
+	for seed := range 120 {
 		r := newMaker(seed)
 		h := r.history(1 + r.IntN(8))
 		before := wires(h)
@@ -187,7 +187,7 @@ func TestStagesHold(t *testing.T) {
 // Said by a person and answered by a person or an agent: that stays.
 func TestStagesKeepWords(t *testing.T) {
 	t.Parallel()
-	for seed := range 100 {
+	for seed := range 60 {
 		r := newMaker(seed)
 		h := r.history(6)
 		s := &Scale{}

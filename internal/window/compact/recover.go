@@ -36,8 +36,8 @@ func (c *Compactor) Recover(ctx context.Context, h []agent.Message, err error) (
 		ok = c.repair(&out, me)
 	}
 	if ok {
-		c.sent = c.scale.History(out.History).Tokens + c.overhead()
-		clear(c.known)
+		c.sending(out.History)
+		c.forget()
 	}
 	return out, ok
 }
@@ -45,25 +45,25 @@ func (c *Compactor) Recover(ctx context.Context, h []agent.Message, err error) (
 // shorten makes room after "prompt too long".
 func (c *Compactor) shorten(ctx context.Context, out *Outcome, me *agent.ModelError) bool {
 	h := out.History
-	if c.l.Off {
+	if c.Limits().Off {
 		out.Note = "The conversation is too long for the model, and compaction is switched off (DISABLE_COMPACT). Use /clear to start anew."
 		return false
 	}
-	if c.tooLong {
+	if c.again(&c.tooLong) {
 		out.Note = "The conversation is still too long for the model after it was shortened. Use /clear to start anew, or take the largest part out: " + Largest(&c.scale, h, 3) + "."
 		return false
 	}
-	c.tooLong = true
 	n := c.Tokens(h)
 	if asked, limit, ok := numbers(me.Message); ok {
 		n = asked
 		c.learn(limit)
 	}
-	if c.l.Window == 0 {
+	if c.Limits().Window == 0 {
 		c.learn(n)
 	}
-	n = max(n, c.l.Window)
-	goal := min(c.l.Threshold, c.l.Window) * 7 / 10
+	l := c.Limits()
+	n = max(n, l.Window)
+	goal := min(l.Threshold, l.Window) * 7 / 10
 	if less, cuts, after := c.stages(h, n, goal); after <= goal {
 		out.apply(less, cuts)
 		out.Note = "The conversation was too long for the model; old tool results were taken out."
@@ -77,7 +77,7 @@ func (c *Compactor) shorten(ctx context.Context, out *Outcome, me *agent.ModelEr
 	out.Compacted = &done
 	if done.Err != "" {
 		// A single exchange: all that can be done is to take less of its results.
-		limit := max(c.l.Window/4, 2000)
+		limit := max(l.Window/4, 2000)
 		less, cuts := Budget(&c.scale, h, limit)
 		out.apply(less, cuts)
 		if out.Changed {
@@ -94,8 +94,19 @@ func (c *Compactor) shorten(ctx context.Context, out *Outcome, me *agent.ModelEr
 	return true
 }
 
+// again sets a flag and returns whether it was set.
+func (c *Compactor) again(flag *bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := *flag
+	*flag = true
+	return was
+}
+
 // learn takes over a window that the upstream has told.
 func (c *Compactor) learn(window int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if window <= 0 || c.l.Window > 0 && window >= c.l.Window {
 		return
 	}
@@ -124,10 +135,10 @@ func numbers(message string) (asked, limit int, ok bool) {
 // lighten makes the request smaller after 413.
 func (c *Compactor) lighten(out *Outcome) bool {
 	h := out.History
-	total := c.scale.History(h)
-	limit := min(total.Bytes*3/5, c.l.Bytes)
+	total, l := c.scale.History(h), c.Limits()
+	limit := min(total.Bytes*3/5, l.Bytes)
 	biggest := Largest(&c.scale, h, 3)
-	less, cuts := Media(&c.scale, h, Size{Bytes: limit, Media: c.l.Media, Pages: c.l.Pages})
+	less, cuts := Media(&c.scale, h, Size{Bytes: limit, Media: l.Media, Pages: l.Pages})
 	out.apply(less, cuts)
 	if !out.Changed {
 		less, cuts := Budget(&c.scale, h, max(limit/max(len(h), 1), 20_000))
@@ -151,7 +162,11 @@ func plural(n int, one, many string) string {
 
 // repair replaces the block that the upstream refused.
 func (c *Compactor) repair(out *Outcome, me *agent.ModelError) bool {
-	if c.repairs++; c.repairs > maxRepairs {
+	c.mu.Lock()
+	c.repairs++
+	many := c.repairs > maxRepairs
+	c.mu.Unlock()
+	if many {
 		out.Note = "The upstream refuses one block after the other; no more are taken out."
 		return false
 	}

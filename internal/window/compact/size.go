@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
+	"sync"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 )
@@ -33,8 +34,11 @@ func (s Size) add(t Size) Size {
 }
 
 // A Scale measures histories. It remembers the page counts of documents, so
-// one Scale should serve a session. It is not safe for concurrent use.
-type Scale struct{ pages map[*agent.Document]int }
+// one Scale should serve a session. Its methods may be called concurrently.
+type Scale struct {
+	mu    sync.Mutex
+	pages map[*agent.Document]int
+}
 
 // History measures h.
 func (s *Scale) History(h []agent.Message) Size {
@@ -94,11 +98,16 @@ func (s *Scale) Block(b agent.Block) Size {
 func text(n int) Size { return Size{Tokens: blockTokens + TokensOf(n), Bytes: n + 60} }
 
 func (s *Scale) documentPages(d *agent.Document) int {
-	if n, ok := s.pages[d]; ok {
+	s.mu.Lock()
+	n, ok := s.pages[d]
+	s.mu.Unlock()
+	if ok {
 		return n
 	}
-	n := pdfPages(d.Data)
-	if s.pages == nil {
+	n = pdfPages(d.Data)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pages == nil || len(s.pages) > 256 { // it must not keep old documents alive
 		s.pages = map[*agent.Document]int{}
 	}
 	s.pages[d] = n

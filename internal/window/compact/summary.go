@@ -48,14 +48,15 @@ func tooLong(err error) bool {
 // ask asks for a summary of h, and a second time if the answer has none. A
 // text without tags counts the second time.
 func (c *Compactor) ask(ctx context.Context, h []agent.Message, instruction string) (string, error) {
+	most := c.Limits().Output
 	for try := range 2 {
 		text := instruction
 		if try > 0 {
 			text += again
 		}
 		req := c.o.Aside(h, text)
-		if c.l.Output > 0 && req.Thinking.Type != "enabled" && (req.MaxTokens == 0 || req.MaxTokens > c.l.Output) {
-			req.MaxTokens = c.l.Output
+		if most > 0 && req.Thinking.Type != "enabled" && (req.MaxTokens == 0 || req.MaxTokens > most) {
+			req.MaxTokens = most
 		}
 		if try > 0 && req.Tools != nil {
 			extra := map[string]json.RawMessage{"tool_choice": json.RawMessage(`{"type":"none"}`)}
@@ -140,8 +141,8 @@ const maxParts = 24
 // those before. Pieces are halved as often as the upstream finds them too long.
 func (c *Compactor) inParts(ctx context.Context, h []agent.Message, instruction string) (string, error) {
 	room := c.scale.History(h).Tokens / 2
-	if c.l.Window > 0 {
-		room = min(room, int(float64(c.l.Window/2)/c.factor))
+	if w := c.Limits().Window; w > 0 {
+		room = min(room, c.unscaled(w/2))
 	}
 	summary := ""
 	for i, asked := 0, 0; i < len(h); asked++ {

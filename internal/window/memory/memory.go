@@ -105,8 +105,8 @@ type File struct {
 // A Problem is a file that was left out, or read in part, and why.
 type Problem struct{ Path, Text string }
 
-// A Set is what was loaded. Touched may be called concurrently; Files and
-// Problems are read when nobody calls it.
+// A Set is what was loaded. Its methods may be called concurrently; the
+// fields are for when nobody calls Touched.
 type Set struct {
 	AutoDir  string // of the automatic memory, or ""
 	Files    []File
@@ -265,6 +265,13 @@ func (s *Set) Touched(ctx context.Context, p string) []File {
 	l.reason = Matched
 	l.match(ctx, p)
 	return slices.Clone(s.Files[n:])
+}
+
+// Loaded returns the files and problems so far.
+func (s *Set) Loaded() ([]File, []Problem) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.Files), slices.Clone(s.Problems)
 }
 
 // Section returns what stands under the heading (of any level, compared
