@@ -304,7 +304,8 @@ func (r *run) answer(x *exchange, p plan, d *reply.Decoder) (*http.Response, *bo
 	case err != nil:
 		return nil, nil, r.c.unsent(err, "connect")
 	}
-	body := &bodyReader{r: r, x: x, last: time.Now()}
+	now := time.Now()
+	body := &bodyReader{r: r, x: x, last: now, progress: now}
 	if n.resp.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(io.LimitReader(body, 1<<20)) // as much as there is of it
 		return nil, nil, r.c.refusal(readAnswer(n.resp, b), p, n.cred)
@@ -331,7 +332,9 @@ func (r *run) head(x *exchange, p plan) (news, error) {
 		what, limit = "credential", helperClock
 	}
 	for {
-		n, _, err := wait(r, x.news, what, time.Now(), limit)
+		now := time.Now()
+		told := now
+		n, _, err := wait(r, x.news, &told, clock{what, now, limit})
 		if err != nil {
 			return n, err
 		}
@@ -348,19 +351,27 @@ func (r *run) head(x *exchange, p plan) (news, error) {
 	}
 }
 
+// A clock bounds one wait.
+type clock struct {
+	what  string // is waited for
+	since time.Time
+	limit time.Duration
+}
+
 // visible is the wait that people are told about, over and over.
 const visible = 10 * time.Second
 
-// wait receives from ch. It tells of a long wait, gives up when limit has
-// passed since then, and when the caller or the consumer is gone.
-func wait[T any](r *run, ch <-chan T, what string, since time.Time, limit time.Duration) (v T, open bool, err error) {
+// wait receives from ch. It tells of a long wait whenever ten seconds have
+// passed since told, gives up when the first of the clocks runs out, and when
+// the caller or the consumer is gone.
+func wait[T any](r *run, ch <-chan T, told *time.Time, clocks ...clock) (v T, open bool, err error) {
 	select {
 	case v, open = <-ch:
 		return v, open, nil
 	default:
 	}
-	due := since.Add(limit)
-	told := since
+	first := slices.MinFunc(clocks, func(a, b clock) int { return a.since.Add(a.limit).Compare(b.since.Add(b.limit)) })
+	due := first.since.Add(first.limit)
 	grace := false
 	for {
 		at := told.Add(visible)
@@ -380,8 +391,14 @@ func wait[T any](r *run, ch <-chan T, what string, since time.Time, limit time.D
 		now := time.Now()
 		switch {
 		case now.Before(due):
-			told = now
-			if r.emit(agent.Waiting{For: what, Since: now.Sub(since).Round(time.Second), Limit: limit}); r.left {
+			*told = now
+			for _, c := range clocks {
+				if past := now.Sub(c.since); past >= visible {
+					r.emit(agent.Waiting{For: c.what, Since: past.Round(time.Second), Limit: c.limit})
+					break
+				}
+			}
+			if r.left {
 				return v, false, errLeft
 			}
 		case !grace && now.Sub(due) > visible:
@@ -389,7 +406,7 @@ func wait[T any](r *run, ch <-chan T, what string, since time.Time, limit time.D
 			// not read yet.
 			grace, due = true, now.Add(5*time.Second)
 		default:
-			return v, false, &clockError{what: what, limit: limit}
+			return v, false, &clockError{what: first.what, limit: first.limit}
 		}
 	}
 }
@@ -399,12 +416,12 @@ type bodyReader struct {
 	r    *run
 	x    *exchange
 	last time.Time // when bytes came last
-	// progress is when the last event came that was no ping; zero while that
-	// does not matter.
-	progress time.Time
-	buf      []byte // the whole buffer
-	rest     []byte // what is unread of it
-	eof      error
+	// progress is when the last event came that was no ping, told when the
+	// wait for the next one was told last.
+	progress, told time.Time
+	buf            []byte // the whole buffer
+	rest           []byte // what is unread of it
+	eof            error
 }
 
 // fill gets the next piece.
@@ -416,12 +433,11 @@ func (b *bodyReader) fill() error {
 		b.x.free <- b.buf
 		b.buf = nil
 	}
-	clocks := &b.r.c.o.Clocks
-	what, since, limit := "next byte", b.last, clocks.Idle
-	if p := b.progress; !p.IsZero() && p.Add(clocks.Events).Before(since.Add(limit)) {
-		what, since, limit = "next event", p, clocks.Events
+	if b.told.Before(b.progress) {
+		b.told = b.progress
 	}
-	buf, open, err := wait(b.r, b.x.data, what, since, limit)
+	clocks := &b.r.c.o.Clocks
+	buf, open, err := wait(b.r, b.x.data, &b.told, clock{"next byte", b.last, clocks.Idle}, clock{"next event", b.progress, clocks.Events})
 	switch {
 	case err != nil:
 		b.eof = err
@@ -458,7 +474,6 @@ func (b *bodyReader) peek() byte {
 
 // decode reads the answer, as what it is rather than as what it says it is.
 func (r *run) decode(body *bodyReader, d *reply.Decoder) error {
-	body.progress = body.last
 	switch body.peek() {
 	case '{':
 		data, err := io.ReadAll(io.LimitReader(body, reply.MaxSize))
