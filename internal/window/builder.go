@@ -57,7 +57,7 @@ type Options struct {
 	Purpose    string // "" is main
 	Agent      string
 	NoCache    bool
-	TTL        string // of the marks in the system text: "" (five minutes) or "1h"
+	TTL        string // how long the cache lives: "" (five minutes) or "1h"
 	// Now is the clock of the audit. Nil: time.Now.
 	Now func() time.Time
 }
@@ -240,6 +240,15 @@ func (b *Builder) Records() []audit.Record {
 	return b.chain.Records()
 }
 
+// Warm returns how many tokens the upstream should have cached now. A change
+// of model, effort or tools makes them be paid for again: ask first if it is
+// not 0.
+func (b *Builder) Warm() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.chain.Warm(b.o.Now(), b.life())
+}
+
 // Problems tells which tools could not be offered as they are.
 func (b *Builder) Problems() []string {
 	b.mu.Lock()
@@ -305,13 +314,17 @@ func (b *Builder) audit(msgs []agent.Message) {
 	for _, m := range msgs {
 		segs = append(segs, audit.Segment{Kind: audit.Message, Role: string(m.Role), UUID: m.UUID, Bytes: m.Wire})
 	}
-	life := 5 * time.Minute
-	if b.o.TTL == "1h" {
-		life = time.Hour
-	}
 	key := strings.Join([]string{"model", b.o.Model, "thinking", b.o.Thinking.Type, "effort", b.o.Effort}, " ")
-	b.chain.Sent(audit.Sent{At: b.o.Now(), Key: key, Life: life, Segments: segs, Planned: strings.Join(b.planned, "; ")})
+	b.chain.Sent(audit.Sent{At: b.o.Now(), Key: key, Life: b.life(), Segments: segs, Planned: strings.Join(b.planned, "; ")})
 	b.planned = nil
+}
+
+// life is how long an upstream keeps what is not used.
+func (b *Builder) life() time.Duration {
+	if b.o.TTL == "1h" {
+		return time.Hour
+	}
+	return 5 * time.Minute
 }
 
 // lookback is how many blocks before a mark an upstream searches for an

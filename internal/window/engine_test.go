@@ -36,12 +36,11 @@ func TestManualCompaction(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	done := r.c.Compact(t.Context(), r.h, "FOCUS-WORD")
+	done := r.e.Compact(t.Context(), r.h, "FOCUS-WORD")
 	if done.Err != "" || done.Summary != "THE-SUMMARY" || done.Trigger != "manual" || done.Pre <= 0 {
 		t.Fatalf("got %+v", done)
 	}
 	r.h = done.History
-	r.b.Plan("compaction")
 	if _, err := r.turn("what do you know?"); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +101,7 @@ func TestSummaryAnswers(t *testing.T) {
 			r.say(agent.Assistant, "m1", text("done"))
 			r.say(agent.User, "", text("more"))
 			r.say(agent.Assistant, "m2", text("done too"))
-			done := r.c.Compact(t.Context(), r.h, "")
+			done := r.e.Compact(t.Context(), r.h, "")
 			if done.Summary != tc.want || (tc.err == "") != (done.Err == "") || !strings.Contains(done.Err, tc.err) {
 				t.Errorf("got summary %q, error %q", done.Summary, done.Err)
 			}
@@ -124,16 +123,16 @@ func TestNothingToCompact(t *testing.T) {
 			return agent.HookResult{Block: true, Reason: "not now"}
 		}
 	}})
-	if done := r.c.Compact(t.Context(), nil, ""); !strings.Contains(done.Err, "nothing to summarise") {
+	if done := r.e.Compact(t.Context(), nil, ""); !strings.Contains(done.Err, "nothing to summarise") {
 		t.Errorf("got %+v", done)
 	}
 	r.say(agent.User, "", text("hi"))
 	r.say(agent.Assistant, "m", text("ho"))
-	if done := r.c.Compact(t.Context(), r.h, ""); !strings.Contains(done.Err, "not now") {
+	if done := r.e.Compact(t.Context(), r.h, ""); !strings.Contains(done.Err, "not now") {
 		t.Errorf("got %+v", done)
 	}
-	r.c.SetLimits(compact.Limits{Off: true})
-	if done := r.c.Compact(t.Context(), r.h, ""); !strings.Contains(done.Err, "DISABLE_COMPACT") {
+	r.e.SetLimits(compact.Limits{Off: true})
+	if done := r.e.Compact(t.Context(), r.h, ""); !strings.Contains(done.Err, "DISABLE_COMPACT") {
 		t.Errorf("got %+v", done)
 	}
 	if n := len(r.srv.Requests()); n != 0 {
@@ -150,12 +149,12 @@ func TestSummaryStops(t *testing.T) {
 	r := newRig(t, setup{Options: modelserver.Options{Brain: hang}, limits: roomy, change: func(o *compact.Options) { o.Clock = 50e6 }})
 	r.say(agent.User, "", text("hi"))
 	r.say(agent.Assistant, "m", text("ho"))
-	if done := r.c.Compact(t.Context(), r.h, ""); !strings.Contains(done.Err, "longer than 50ms") {
+	if done := r.e.Compact(t.Context(), r.h, ""); !strings.Contains(done.Err, "longer than 50ms") {
 		t.Errorf("got %q", done.Err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("the person stopped it"))
-	if done := r.c.Compact(ctx, r.h, ""); !strings.Contains(done.Err, "the person stopped it") {
+	if done := r.e.Compact(ctx, r.h, ""); !strings.Contains(done.Err, "the person stopped it") {
 		t.Errorf("got %q", done.Err)
 	}
 }
@@ -178,13 +177,13 @@ func TestAutoClearsThenSummarises(t *testing.T) {
 	r := newRig(t, setup{Options: modelserver.Options{Brain: brain("<summary>SUM</summary>", "reply"), Window: 40_000}, limits: limits})
 	r.long(30) // about 30,000 tokens: below
 	before := r.all()
-	if out := r.c.Fit(t.Context(), r.h); out.Changed {
+	if out := r.e.Fit(t.Context(), r.h); out.Changed {
 		t.Errorf("changed without need: %+v", out.Cuts)
 	}
 	r.long(6)
-	out := r.c.Fit(t.Context(), r.h)
-	if !out.Changed || out.Compacted != nil || r.c.Tokens(out.History) > 24_000 {
-		t.Errorf("want room by the stages, got %d tokens, %+v", r.c.Tokens(out.History), out.Compacted)
+	out := r.e.Fit(t.Context(), r.h)
+	if !out.Changed || out.Compacted != nil || r.e.Tokens(out.History) > 24_000 {
+		t.Errorf("want room by the stages, got %d tokens, %+v", r.e.Tokens(out.History), out.Compacted)
 	}
 	for i, m := range out.History[len(out.History)-8:] {
 		if string(m.Wire) != string(r.h[len(r.h)-8+i].Wire) {
@@ -198,7 +197,7 @@ func TestAutoClearsThenSummarises(t *testing.T) {
 		r.say(agent.Assistant, r.id(), text(strings.Repeat("an answer ", 30)))
 	}
 	r.say(agent.User, "", text("LAST"))
-	out = r.c.Fit(t.Context(), r.h)
+	out = r.e.Fit(t.Context(), r.h)
 	if out.Compacted == nil || out.Compacted.Err != "" || out.Compacted.Trigger != "auto" {
 		t.Fatalf("want a summary, got %+v", out.Compacted)
 	}
@@ -224,17 +223,17 @@ func TestTooLongIsRecoveredOnce(t *testing.T) {
 	if err != nil || got != "reply" {
 		t.Fatalf("got %q, %v; notes %q", got, err, r.notes)
 	}
-	if len(r.done) != 1 || r.done[0].Err != "" || r.c.Limits().Window > 30_000 {
-		t.Errorf("compacted %+v, limits %+v", r.done, r.c.Limits())
+	if len(r.done) != 1 || r.done[0].Err != "" || r.e.Limits().Window > 30_000 {
+		t.Errorf("compacted %+v, limits %+v", r.done, r.e.Limits())
 	}
 	if n := len(r.srv.Requests()); n < 5 || n > 24 {
 		t.Errorf("%d requests for a summary in parts", n)
 	}
 	err = &agent.ModelError{Fault: agent.FaultTooLong, Message: "prompt is too long: 50000 tokens > 30000 maximum"}
-	if _, ok := r.c.Recover(t.Context(), r.h, err); !ok {
+	if _, ok := r.e.Recover(t.Context(), r.h, err); !ok {
 		t.Error("not recovered after an answer came")
 	}
-	if out, ok := r.c.Recover(t.Context(), r.h, err); ok || !strings.Contains(out.Note, "still too long") {
+	if out, ok := r.e.Recover(t.Context(), r.h, err); ok || !strings.Contains(out.Note, "still too long") {
 		t.Errorf("recovered twice in a row: %q", out.Note)
 	}
 }
@@ -251,14 +250,14 @@ func TestOutline(t *testing.T) {
 		r.say(agent.Assistant, r.id(), text("answer "+fmt.Sprint(i)))
 	}
 	r.say(agent.User, "", text("LAST"))
-	out := r.c.Fit(t.Context(), r.h)
+	out := r.e.Fit(t.Context(), r.h)
 	if out.Compacted == nil || out.Compacted.Err != "" || !strings.Contains(out.Compacted.Summary, "No model was at hand") {
 		t.Fatalf("got %+v", out.Compacted)
 	}
 	if s := out.Compacted.Summary; !strings.Contains(s, "wish 298") || !strings.Contains(s, "earlier ones are left out") || len(s) > 40_000 {
 		t.Errorf("%d bytes: %.200s", len(s), s)
 	}
-	if n := r.c.Tokens(out.History); n > 32_000 {
+	if n := r.e.Tokens(out.History); n > 32_000 {
 		t.Errorf("%d tokens are left", n)
 	}
 }

@@ -26,8 +26,7 @@ type rig struct {
 	t       *testing.T
 	srv     *modelserver.Server
 	client  *model.Client
-	b       *window.Builder
-	c       *compact.Compactor
+	e       *window.Engine
 	h       []agent.Message
 	run     func(agent.ToolUse) []agent.Block // what a call answers
 	done    []agent.Compacted
@@ -66,17 +65,15 @@ func newRig(t *testing.T, s setup) *rig {
 	if o.Tools == nil {
 		o.Tools = []agent.Spec{{Name: "Bash", Description: "Runs a command.", Schema: json.RawMessage(`{"type":"object"}`)}}
 	}
-	r.b = window.New(o)
 	co := compact.Options{
-		Provider: r.client, Limits: s.limits, Overhead: r.b.Overhead,
-		Aside: func(h []agent.Message, text string) *agent.Request { return r.b.Aside(h, "compact", text) },
-		Emit:  func(b agent.Body) { r.emitted = append(r.emitted, b) },
-		UUID:  r.id,
+		Provider: r.client, Limits: s.limits, UUID: r.id,
+		Emit: func(b agent.Body) { r.emitted = append(r.emitted, b) },
 	}
 	if s.change != nil {
 		s.change(&co)
 	}
-	r.c = compact.New(co)
+	r.e = window.NewEngine(window.New(o), co)
+	r.e.Told = r.told
 	return r
 }
 
@@ -92,10 +89,10 @@ func text(s string) agent.Block { return &agent.Text{Text: s} }
 func (r *rig) turn(prompt string) (string, error) {
 	r.say(agent.User, "", text(prompt))
 	for range 200 {
-		r.take(r.c.Fit(r.t.Context(), r.h))
+		r.take(r.e.Fit(r.t.Context(), r.h))
 		blocks, err := r.step()
 		if err != nil {
-			out, ok := r.c.Recover(r.t.Context(), r.h, err)
+			out, ok := r.e.Recover(r.t.Context(), r.h, err)
 			r.take(out)
 			if !ok {
 				return "", err
@@ -126,9 +123,6 @@ func (r *rig) take(out compact.Outcome) {
 	if out.Note != "" {
 		r.notes = append(r.notes, out.Note)
 	}
-	if out.Changed {
-		r.b.Plan("history shortened")
-	}
 }
 
 // step sends one request and appends the answer.
@@ -136,7 +130,7 @@ func (r *rig) step() ([]agent.Block, error) {
 	var blocks []agent.Block
 	var id string
 	var usage agent.Usage
-	for d, err := range r.client.Stream(r.t.Context(), r.b.Request(r.h)) {
+	for d, err := range r.client.Stream(r.t.Context(), r.e.Request(r.h)) {
 		if err != nil {
 			return nil, err
 		}
@@ -150,14 +144,17 @@ func (r *rig) step() ([]agent.Block, error) {
 		}
 	}
 	r.say(agent.Assistant, id, blocks...)
-	r.c.Observe(id, usage)
-	if rec := r.b.Answered(usage); rec.Break == nil {
+	r.e.Answered(id, usage)
+	return blocks, nil
+}
+
+func (r *rig) told(rec window.Record) {
+	if rec.Break == nil {
 		r.reads.expected += rec.Prompt
 		r.reads.read += rec.Read
 	} else if !rec.Break.Planned {
 		r.t.Errorf("request %d: %v", rec.N, rec.Break)
 	}
-	return blocks, nil
 }
 
 // fine checks that the server had nothing to object to.

@@ -209,6 +209,15 @@ func (c *Chain) Answered(u agent.Usage) Record {
 // Records returns the records so far, oldest first.
 func (c *Chain) Records() []Record { return slices.Clone(c.records) }
 
+// Warm returns how many tokens an upstream should still have cached at that
+// time: what a change of model, effort or tools would cost.
+func (c *Chain) Warm(now time.Time, life time.Duration) int {
+	if len(c.records) == 0 || now.Sub(c.last) > life {
+		return 0
+	}
+	return c.whole
+}
+
 // compare finds the first difference between s and what was sent last, and
 // takes s over as the new state. at is the index of the segment that differs.
 func (c *Chain) compare(s Sent) (b *Break, at int) {

@@ -257,13 +257,14 @@ func (c *Compactor) reduce(ctx context.Context, out *Outcome, n int, trigger str
 		c.settle(done)
 		return
 	}
-	if ctx.Err() == nil {
-		c.failed++
-	}
 	if len(cuts) > 0 {
 		out.apply(less, cuts)
 		c.forget()
 	}
+	if ctx.Err() != nil {
+		return // interrupted: no failure, and nothing to tell
+	}
+	c.failed++
 	out.Note = "The conversation could not be summarised: " + done.Err + "."
 }
 
