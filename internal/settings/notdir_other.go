@@ -1,0 +1,5 @@
+//go:build !unix
+
+package settings
+
+func isNotDir(error) bool { return false }
