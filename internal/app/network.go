@@ -1,0 +1,372 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/price"
+	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
+	"github.com/seed-eb844fcb/cinch/internal/net/dial"
+	"github.com/seed-eb844fcb/cinch/internal/net/model"
+)
+
+// connect makes the dialer and the model's client. No connection is opened.
+func (a *App) connect(context.Context) error {
+	d, err := dial.New(dial.Options{Env: a.env.get, Ledger: a.contacted})
+	if err != nil {
+		return err
+	}
+	a.dialer = d
+	mo, err := a.modelOptions()
+	if err != nil {
+		return err
+	}
+	a.model, err = model.New(mo)
+	return err
+}
+
+func (a *App) modelOptions() (model.Options, error) {
+	headers, err := model.ParseHeaders(a.env.get("ANTHROPIC_CUSTOM_HEADERS"))
+	if err != nil {
+		return model.Options{}, err
+	}
+	o := model.Options{
+		HTTP:    a.dialer.Client(dial.Use{Why: "model", Only: a.o.OnlyHosts}),
+		BaseURL: or(a.o.BaseURL, a.env.get("ANTHROPIC_BASE_URL")),
+		Auth:    a.auth(), Headers: headers, UserAgent: a.userAgent(),
+		Session: func() string { return a.sessionID() },
+		Models:  a.modelNames(), Betas: append(a.o.Betas, strings.FieldsFunc(a.env.get("ANTHROPIC_BETAS"), comma)...),
+		Fallback: a.fallback(), Patient: a.env.on("CLAUDE_CODE_RETRY_WATCHDOG"),
+		StreamOnly: a.env.on("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK"),
+		Clocks:     a.clocks(), MaxRetries: a.env.number("CLAUDE_CODE_MAX_RETRIES", 0),
+	}
+	if a.env.get("CLAUDE_CODE_MAX_RETRIES") == "0" {
+		o.MaxRetries = -1
+	}
+	if a.env.on("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS") {
+		o.Without = append(o.Without, "betas")
+	}
+	if a.env.on("ENABLE_PROMPT_CACHING_1H") && !a.env.on("FORCE_PROMPT_CACHING_5M") {
+		o.MarkTTL = "1h"
+	}
+	if extra := a.env.get("CLAUDE_CODE_EXTRA_BODY"); extra != "" {
+		if err := unmarshal([]byte(extra), &o.Extra); err != nil {
+			return o, fmt.Errorf("CLAUDE_CODE_EXTRA_BODY is not a JSON object: %w", err)
+		}
+	}
+	return o, nil
+}
+
+func comma(r rune) bool { return r == ',' || r == ' ' }
+
+// clocks bounds the waits for a model. The environment's numbers are those
+// that the reference documents.
+func (a *App) clocks() model.Clocks {
+	c := model.Clocks{FirstByte: a.env.ms("API_TIMEOUT_MS"), Whole: a.env.ms("API_TIMEOUT_MS"), Total: a.env.ms("API_TIMEOUT_MS")}
+	if n := a.env.ms("CLAUDE_STREAM_IDLE_TIMEOUT_MS"); n > 0 {
+		c.Events = max(n, 5*time.Minute)
+	}
+	if n := a.env.ms("CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS"); n > 0 {
+		c.Idle = min(max(n, 10*time.Second), 30*time.Minute)
+	}
+	return c
+}
+
+// auth picks the credential: a token, a key, or what the helper prints.
+func (a *App) auth() model.Auth {
+	if a.o.APIKey != "" {
+		return model.Auth{Key: a.o.APIKey}
+	}
+	auth := model.Auth{Token: a.env.get("ANTHROPIC_AUTH_TOKEN"), Key: a.env.get("ANTHROPIC_API_KEY"), HelperTTL: a.env.ms("CLAUDE_CODE_API_KEY_HELPER_TTL_MS")}
+	if auth.Token == "" && auth.Key == "" {
+		auth.Token = a.env.get("CLAUDE_CODE_OAUTH_TOKEN")
+	}
+	if cmd := a.cfg.keyHelper; cmd != "" {
+		auth.Helper = func(ctx context.Context) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			defer cancel()
+			spec := proc.Shell("", cmd)
+			spec.Env, spec.Dir = a.env.list, a.o.Cwd
+			out, err := proc.Run(ctx, spec, proc.Options{Guard: &a.guard}, 64<<10)
+			if err != nil {
+				return "", err
+			}
+			if key := strings.TrimSpace(string(out.Stdout)); out.OK() && key != "" {
+				return key, nil
+			}
+			return "", fmt.Errorf("apiKeyHelper ended with %s: %s", out.Exit, strings.TrimSpace(string(out.Stderr)))
+		}
+	}
+	return auth
+}
+
+// keySource is what init frames say about the credential.
+func (a *App) keySource() string {
+	switch {
+	case a.o.APIKey != "" || a.env.get("ANTHROPIC_API_KEY") != "":
+		return "ANTHROPIC_API_KEY"
+	case a.env.get("ANTHROPIC_AUTH_TOKEN") != "":
+		return "ANTHROPIC_AUTH_TOKEN"
+	case a.cfg.keyHelper != "":
+		return "apiKeyHelper"
+	}
+	return "none"
+}
+
+// userAgent names us, and the SDK that drives us.
+func (a *App) userAgent() string {
+	ua := "cinch/" + a.o.Version + " (external, " + a.entrypoint()
+	if v := a.env.get("CLAUDE_AGENT_SDK_VERSION"); v != "" {
+		ua += ", agent-sdk/" + v
+	}
+	if app := a.env.get("CLAUDE_AGENT_SDK_CLIENT_APP"); app != "" {
+		ua += ", client-app/" + app
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return -1
+		}
+		return r
+	}, ua) + ")"
+}
+
+func (a *App) entrypoint() string {
+	if e := a.env.get("CLAUDE_CODE_ENTRYPOINT"); e != "" {
+		return e
+	}
+	if a.o.Print {
+		return "sdk-cli"
+	}
+	return "cli"
+}
+
+// modelNames is what the environment and the settings say about models.
+func (a *App) modelNames() model.Models {
+	m := model.Models{
+		Aliases: map[string]string{}, Overrides: a.cfg.modelOverrides,
+		MaxOutput: a.env.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS", 0), Window: a.env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS", 0),
+		No1M: a.env.on("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
+	}
+	for _, n := range []string{"opus", "sonnet", "haiku", "fable"} {
+		if id := a.env.get("ANTHROPIC_DEFAULT_" + strings.ToUpper(n) + "_MODEL"); id != "" {
+			m.Aliases[n] = id
+		}
+	}
+	if id := a.env.get("ANTHROPIC_DEFAULT_MODEL"); id != "" {
+		m.Aliases["default"] = id
+	}
+	return m
+}
+
+// modelName is the model the session begins with, by its id.
+func (a *App) modelName() string {
+	name := a.o.Model
+	if name == "" {
+		name = a.env.get("ANTHROPIC_MODEL")
+	}
+	if name == "" && a.loaded != nil {
+		name = a.loaded.Model
+	}
+	if name == "" {
+		name = a.cfg.model
+	}
+	if name == "" {
+		name = model.Default
+	}
+	return a.model.Resolve(name).ID
+}
+
+func (a *App) resolve(name string) (string, error) {
+	if name == "" {
+		return a.modelName(), nil
+	}
+	if strings.ContainsAny(name, " \t\n") {
+		return "", fmt.Errorf("%q cannot be the name of a model", name)
+	}
+	return a.model.Resolve(name).ID, nil
+}
+
+// small is the model for side questions.
+func (a *App) small() string {
+	return a.model.Resolve(or(a.env.first("ANTHROPIC_DEFAULT_HAIKU_MODEL", "ANTHROPIC_SMALL_FAST_MODEL"), "haiku")).ID
+}
+
+func (a *App) fallback() []string {
+	if len(a.o.Fallback) > 0 {
+		return a.o.Fallback
+	}
+	return a.cfg.fallback
+}
+
+// thinking is how much the model may think, where something asks for other
+// than its default.
+func (a *App) thinking() (agent.Thought, string) {
+	t := agent.Thought{Display: a.o.ThinkingDisplay}
+	switch budget := a.o.ThinkingTokens; {
+	case a.o.Thinking != "":
+		t.Type = a.o.Thinking
+	case a.o.ThinkingSet && budget == 0, a.env.on("CLAUDE_CODE_DISABLE_THINKING"), a.cfg.noThinking:
+		t.Type = "disabled"
+	case a.o.ThinkingSet:
+		t.Type, t.Budget = "enabled", budget
+	case a.env.get("MAX_THINKING_TOKENS") != "":
+		if n := a.env.number("MAX_THINKING_TOKENS", 0); n > 0 {
+			t.Type, t.Budget = "enabled", max(n, 1024)
+		} else {
+			t.Type = "disabled"
+		}
+	}
+	effort := or(a.o.Effort, a.cfg.effort)
+	if e := a.env.get("CLAUDE_CODE_EFFORT_LEVEL"); e != "" {
+		effort = e
+	}
+	if effort == "auto" {
+		effort = ""
+	}
+	return t, effort
+}
+
+// price is the cost of a response by the list.
+func (a *App) price(model string, u agent.Usage) float64 {
+	r, _ := a.cfg.prices.Of(model)
+	return r.Cost(price.Tokens{Input: u.In, Output: u.Out, CacheRead: u.CacheRead, CacheWrite5m: u.CacheWrite5m, CacheWrite1h: u.CacheWrite1h, WebSearches: u.WebSearches})
+}
+
+func (a *App) limits(name string) (window, output int) {
+	s := a.model.Resolve(name)
+	return s.Window, s.MaxTokens
+}
+
+// contacted keeps the network ledger.
+func (a *App) contacted(c dial.Contact) {
+	a.ledger.add(c)
+}
+
+// A lazyClient is the client of WebFetch, made when it is first needed.
+type lazyClient struct {
+	once sync.Once
+	c    *http.Client
+}
+
+// errPrivate refuses addresses that a page of the web has no business at.
+var errPrivate = errors.New("it is a private, loopback or link-local address, which web tools may not reach")
+
+func (a *App) webClient() *http.Client {
+	a.web.once.Do(func() {
+		a.web.c = a.dialer.Client(dial.Use{
+			Why: "web", Only: a.o.OnlyHosts,
+			Control: func(host string, addr netip.AddrPort) error {
+				ip := addr.Addr().Unmap()
+				if ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || !ip.IsGlobalUnicast() {
+					return fmt.Errorf("%s leads to %s: %w", host, ip, errPrivate)
+				}
+				return nil
+			},
+			// The tool follows redirects itself, checking each.
+			Redirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		})
+	})
+	return a.web.c
+}
+
+// askSmall puts a question about some text to the small model.
+func (a *App) askSmall(ctx context.Context, prompt, content string) (string, error) {
+	return a.complete(ctx, a.small(), "fetch", content+"\n\n---\n\n"+prompt)
+}
+
+// complete asks a model one question outside of the conversation.
+func (a *App) complete(ctx context.Context, name, purpose, text string) (string, error) {
+	m := agent.Message{Role: agent.User, Blocks: []agent.Block{&agent.Text{Text: text}}}
+	req := &agent.Request{Model: name, MaxTokens: 4096, Messages: []agent.Message{m.Encode()}, Purpose: purpose, Thinking: agent.Thought{Type: "disabled"}}
+	blocks, err := a.collect(ctx, req)
+	return agent.TextOf(blocks), err
+}
+
+// collect runs req and returns the blocks of the answer; its cost is the session's.
+func (a *App) collect(ctx context.Context, req *agent.Request) ([]agent.Block, error) {
+	var out []agent.Block
+	for d, err := range a.Session.Metered(a.model).Stream(ctx, req) {
+		if err != nil {
+			return out, err
+		}
+		switch d := d.(type) {
+		case agent.Reset:
+			out = nil
+		case agent.BlockEnd:
+			out = append(out, d.Block)
+		}
+	}
+	return out, nil
+}
+
+// search runs one web search upstream.
+func (a *App) search(ctx context.Context, query string, allowed, blocked []string) (string, error) {
+	tool := map[string]any{"type": "web_search_20250305", "name": "web_search", "max_uses": 8}
+	if len(allowed) > 0 {
+		tool["allowed_domains"] = allowed
+	}
+	if len(blocked) > 0 {
+		tool["blocked_domains"] = blocked
+	}
+	tools, err := marshal([]any{tool})
+	if err != nil {
+		return "", err
+	}
+	m := agent.Message{Role: agent.User, Blocks: []agent.Block{&agent.Text{Text: "Search the web for: " + query}}}
+	system, err := marshal([]any{map[string]any{"type": "text", "text": "Search the web for what the user asks, and answer with what was found and where."}})
+	if err != nil {
+		return "", err
+	}
+	blocks, err := a.collect(ctx, &agent.Request{
+		Model: a.Session.Model(), System: system, Tools: tools, Messages: []agent.Message{m.Encode()}, Purpose: "search",
+		Extra: map[string]json_{"tool_choice": json_(`{"type":"auto"}`)}, Thinking: agent.Thought{Type: "disabled"},
+	})
+	if err != nil {
+		return "", err
+	}
+	return searched(query, blocks), nil
+}
+
+// searched is the answer of a search as the model gets it: the links, then
+// what was said about them.
+func searched(query string, blocks []agent.Block) string {
+	var b strings.Builder
+	b.WriteString("Web search results for " + strconv.Quote(query) + ":\n")
+	for _, blk := range blocks {
+		o, ok := blk.(*agent.Opaque)
+		if !ok || o.Type != "web_search_tool_result" {
+			continue
+		}
+		var r struct {
+			Content json_ `json:"content"`
+		}
+		var hits []struct{ Title, URL string }
+		if unmarshal(o.Raw, &r) != nil {
+			continue
+		}
+		if unmarshal(r.Content, &hits) != nil {
+			b.WriteString("\nThe search failed: " + string(r.Content) + "\n")
+			continue
+		}
+		for _, h := range hits {
+			if _, err := url.Parse(h.URL); err == nil {
+				b.WriteString("\n- " + h.Title + "\n  " + h.URL)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if text := agent.TextOf(blocks); text != "" {
+		b.WriteString("\n" + text + "\n")
+	}
+	b.WriteString("\nName the sources you use, with their links.")
+	return b.String()
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/app"
+	"github.com/seed-eb844fcb/cinch/internal/demo"
+	"github.com/seed-eb844fcb/cinch/internal/net/modelserver"
+	"github.com/seed-eb844fcb/cinch/internal/ui/line"
+)
+
+// commands are the subcommands, in the order of help.
+func commands() []command {
+	return []command{
+		{"demo", "[--keep DIR]", "run the real loop on a sample project with the offline model\n\nA fresh copy of a small Go project whose tests fail is repaired: the loop, the\ntools, the permissions and the stream are the real ones, only the model is built\nin. --keep leaves the project in DIR.", (*program).demo},
+		{"version", "", "print the version", nil},
+	}
+}
+
+// demo repairs the sample project.
+func (p *program) demo(args []string) int {
+	keep := ""
+	for i := 0; i < len(args); i++ {
+		switch {
+		case args[i] == "--keep" && i+1 < len(args):
+			i++
+			keep = args[i]
+		case strings.HasPrefix(args[i], "--keep="):
+			keep = strings.TrimPrefix(args[i], "--keep=")
+		default:
+			return p.fail(usagef("usage: cinch demo [--keep DIR]"))
+		}
+	}
+	dir := keep
+	if dir == "" {
+		tmp, err := os.MkdirTemp("", "cinch-demo-")
+		if err != nil {
+			return p.fail(err)
+		}
+		defer os.RemoveAll(tmp)
+		dir = tmp
+	}
+	if err := demo.Copy(dir); err != nil {
+		return p.fail(fmt.Errorf("copying the sample project: %w", err))
+	}
+	home, err := os.MkdirTemp("", "cinch-demo-home-")
+	if err != nil {
+		return p.fail(err)
+	}
+	defer os.RemoveAll(home)
+	ask := isTerminal(p.stdin) && isTerminal(p.stdout)
+	var pace time.Duration
+	if isTerminal(p.stdout) {
+		pace = 15 * time.Millisecond // as fast as one can read
+	}
+	srv := modelserver.New(modelserver.Options{Brain: demo.Brain(pace)})
+	url, err := srv.Listen()
+	if err != nil {
+		return p.fail(fmt.Errorf("starting the offline model: %w", err))
+	}
+	defer srv.Close()
+	environ := append(append([]string(nil), p.environ...), demo.Environ()...)
+	ao := app.Options{
+		Environ: append(environ, "CLAUDE_CONFIG_DIR="+home), Cwd: dir, Version: Version,
+		Started: p.started, Stderr: p.stderr, BaseURL: url, APIKey: "offline",
+		SourcesSet: true,
+	}
+	if !ask {
+		ao.Allow = demo.Allow()
+	}
+	fmt.Fprintf(p.stdout, "The project is in %s; its tests fail. The model is the offline one.\n> %s\n", dir, demo.Prompt)
+	code := p.run(ao, func(ctx context.Context, a *app.App) int {
+		lo := line.Options{Out: p.stdout, Prompt: []agent.Block{&agent.Text{Text: demo.Prompt}}, Once: true, Color: p.color()}
+		if ask {
+			lo.In = p.stdin
+		}
+		return line.Run(ctx, a.Session, lo)
+	})
+	if v := srv.Violations(); len(v) > 0 {
+		return p.fail(errors.New("the offline model refused a request: " + v[0]))
+	}
+	return code
+}
