@@ -90,7 +90,7 @@ func (c *Client) plan(req *agent.Request, spec catalog.Spec, whole bool, ceiling
 		use("tool-search")
 	}
 	for _, name := range []string{"strict-tools", "eager-input"} {
-		if bytes.Contains(req.Tools, []byte(`"`+byName(name).fields[0]+`"`)) {
+		if bytes.Contains(req.Tools, []byte(`"`+byName(name).fields+`"`)) {
 			use(name)
 		}
 	}

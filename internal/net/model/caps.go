@@ -11,39 +11,43 @@ import (
 type feature struct {
 	name string
 	beta string // the value of anthropic-beta that goes with it, or ""
-	// fields are the names under which errors speak of it.
-	fields []string
+	// fields are the names under which errors speak of it, separated by spaces.
+	fields string
 	// model: whether it is accepted is a matter of the model, not of the upstream.
 	model bool
 }
 
-// features lists what may be left out of a request, one by one.
-func features() []feature {
-	return []feature{
-		{name: "thinking", fields: []string{"thinking"}, model: true},
-		{name: "adaptive-thinking", fields: []string{"adaptive"}, model: true},
-		{name: "thinking-display", fields: []string{"display"}, model: true},
-		{name: "interleaved-thinking", beta: "interleaved-thinking-2025-05-14", model: true},
-		{name: "effort", beta: "effort-2025-11-24", fields: []string{"effort"}, model: true},
-		{name: "output-config", fields: []string{"output_config"}},
-		{name: "structured-output", beta: "structured-outputs-2025-11-13", fields: []string{"output_format", "format"}},
-		{name: "context-management", beta: "context-management-2025-06-27", fields: []string{"context_management"}},
-		{name: "tool-search", beta: "advanced-tool-use-2025-11-20", fields: []string{"defer_loading", "tool_reference"}},
-		{name: "strict-tools", fields: []string{"strict"}},
-		{name: "eager-input", beta: "fine-grained-tool-streaming-2025-05-14", fields: []string{"eager_input_streaming"}},
-		{name: "context-1m", beta: "context-1m-2025-08-07", model: true},
-		{name: "cache", fields: []string{"cache_control"}},
-		{name: "cache-1h", beta: "extended-cache-ttl-2025-04-11", fields: []string{"ttl"}},
-		{name: "cache-scope", beta: "prompt-caching-scope-2026-01-05", fields: []string{"scope"}},
-		{name: "metadata", fields: []string{"metadata", "user_id"}},
-		{name: "count-tokens"},
-	}
+// features lists what may be left out of a request, one by one. It is a
+// table: nothing changes it.
+var features = [...]feature{
+	{name: "thinking", fields: "thinking", model: true},
+	{name: "adaptive-thinking", fields: "adaptive", model: true},
+	{name: "thinking-display", fields: "display", model: true},
+	{name: "interleaved-thinking", beta: "interleaved-thinking-2025-05-14", model: true},
+	{name: "effort", beta: "effort-2025-11-24", fields: "effort", model: true},
+	{name: "output-config", fields: "output_config"},
+	{name: "structured-output", beta: "structured-outputs-2025-11-13", fields: "output_format format"},
+	{name: "context-management", beta: "context-management-2025-06-27", fields: "context_management"},
+	{name: "tool-search", beta: "advanced-tool-use-2025-11-20", fields: "defer_loading tool_reference"},
+	{name: "strict-tools", fields: "strict"},
+	{name: "eager-input", beta: "fine-grained-tool-streaming-2025-05-14", fields: "eager_input_streaming"},
+	{name: "context-1m", beta: "context-1m-2025-08-07", model: true},
+	{name: "cache", fields: "cache_control"},
+	{name: "cache-1h", beta: "extended-cache-ttl-2025-04-11", fields: "ttl"},
+	{name: "cache-scope", beta: "prompt-caching-scope-2026-01-05", fields: "scope"},
+	{name: "metadata", fields: "metadata user_id"},
+	{name: "count-tokens"},
+}
+
+// named reports whether field is one of the names of f.
+func (f feature) named(field string) bool {
+	return field != "" && slices.Contains(strings.Fields(f.fields), field)
 }
 
 // byName returns the feature of that name; a name that is none is a beta of
 // its own.
 func byName(name string) feature {
-	for _, f := range features() {
+	for _, f := range features {
 		if f.name == name || f.beta == name && name != "" {
 			return f
 		}
@@ -89,7 +93,7 @@ func (c *caps) init(firstParty bool, without, with []string) {
 	for _, name := range without {
 		if name == "betas" {
 			c.nobeta = true
-			for _, f := range features() {
+			for _, f := range features {
 				if f.beta != "" {
 					deny(f.name, "settings")
 				}
@@ -149,7 +153,7 @@ func (c *Client) Caps() []Cap {
 	c.caps.mu.Lock()
 	defer c.caps.mu.Unlock()
 	var out []Cap
-	for _, f := range features() {
+	for _, f := range features {
 		if _, no := c.caps.denied[f.name]; !no {
 			out = append(out, Cap{Feature: f.name, Beta: f.beta, Allowed: true})
 		}
@@ -181,7 +185,7 @@ func blame(message string, sent []string) []string {
 		word = strings.Trim(word, "`'\".,;)")
 		for _, name := range sent {
 			f := byName(name)
-			if word == f.name || word == f.beta || slices.Contains(f.fields, word) || strings.ReplaceAll(word, "_", "-") == f.name {
+			if word == f.name || word == f.beta || f.named(word) || strings.ReplaceAll(word, "_", "-") == f.name {
 				return []string{name}
 			}
 		}
@@ -218,7 +222,7 @@ func blame(message string, sent []string) []string {
 		if !slices.Contains(sent, name) {
 			continue
 		}
-		for _, field := range byName(name).fields {
+		for field := range strings.FieldsSeq(byName(name).fields) {
 			if hasWord(lower, field) {
 				return []string{name}
 			}
@@ -246,7 +250,7 @@ func blamePath(path string, sent []string) []string {
 	}
 	for i := len(parts) - 1; i >= 0; i-- {
 		for _, name := range sent {
-			if slices.Contains(byName(name).fields, parts[i]) && (among == nil || slices.Contains(among, name)) {
+			if byName(name).named(parts[i]) && (among == nil || slices.Contains(among, name)) {
 				return []string{name}
 			}
 		}

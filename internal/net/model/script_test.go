@@ -42,8 +42,12 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.reqs = append(s.reqs, asked{r.URL.RequestURI(), r.Header, string(body), time.Now()})
 	s.mu.Unlock()
 	w.Header().Set("request-id", fmt.Sprintf("req_%d", n+1))
-	s.turns[min(n, len(s.turns)-1)](w, r)
+	everything := r.URL.Path + " " + r.Header.Get("Anthropic-Beta") + " " + string(body)
+	s.turns[min(n, len(s.turns)-1)](w, r.WithContext(context.WithValue(r.Context(), bodyKey{}, everything)))
 }
+
+// bodyKey is where turns find the path, the betas and the body of a request.
+type bodyKey struct{}
 
 func (s *script) asked() []asked {
 	s.mu.Lock()
