@@ -165,6 +165,11 @@ func (p *printer) print(o agent.Outcome) error {
 	if o.IsError || o.Subtype != "success" {
 		p.code = 1
 	}
+	if p.o.Format != "json" && strings.HasPrefix(o.Reason, "aborted_") {
+		// Who interrupted knows; a pipe must not take the words for an answer.
+		fmt.Fprint(p.o.Err, "cinch: ", termsafe.Text(p.text(o)))
+		return nil
+	}
 	var out []byte
 	if p.o.Format == "json" {
 		var f any = frame.Result(p.session, o)

@@ -78,6 +78,7 @@ func TestRun(t *testing.T) {
 		{"budget", Options{Budget: 0.5}, failed(agent.Outcome{Subtype: "error_max_budget_usd", Errors: []string{"over"}}), "Error: Exceeded USD budget (0.5)", "", 1},
 		{"other errors", Options{}, failed(agent.Outcome{Subtype: "error_during_execution", Errors: []string{"a", "b"}}), "Error: a\nError: b\n", "", 1},
 		{"an error without words", Options{}, failed(agent.Outcome{Subtype: "error_during_execution"}), "Error: the run ended early (error_during_execution)\n", "", 1},
+		{"an interrupt", Options{}, failed(agent.Outcome{Subtype: "error_during_execution", Reason: "aborted_tools", Errors: []string{"interrupted"}}), "", "cinch: Error: interrupted\n", 1},
 		{"no answer", Options{}, []agent.Body{began}, "", "cinch: the session ended before there was an answer\n", 1},
 		{"structured", Options{}, []agent.Body{agent.Settled{Outcome: agent.Outcome{Subtype: "success", Structured: []byte(`{"a":1}`)}}}, `{"a":1}` + "\n", "", 0},
 		{"json", Options{Format: "json"}, []agent.Body{began, said("answer"), settled("answer")}, result + "\n", "", 0},
