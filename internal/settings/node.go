@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sort"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-eb844fcb/cinch/internal/lib/jsonc"
@@ -91,6 +92,24 @@ func (n *node) at(path ...string) *node {
 		n = n.members[p]
 	}
 	return n
+}
+
+// find returns the names that lead to the dotted key, or nil.
+func (n *node) find(key string) []string {
+	if n == nil {
+		return nil
+	}
+	for _, k := range n.names {
+		if k == key {
+			return []string{k}
+		}
+		if rest, ok := strings.CutPrefix(key, k+"."); ok {
+			if p := n.members[k].find(rest); p != nil {
+				return append([]string{k}, p...)
+			}
+		}
+	}
+	return nil
 }
 
 // has reports whether a part of n comes from s.

@@ -267,10 +267,20 @@ type Definition struct {
 	Counts bool
 }
 
-// Why returns all places where key (names joined by dots) is set, the
-// strongest first, and the value in effect, nil if none is.
-func (v *Value) Why(key string) (value json.RawMessage, from []Definition) {
-	names := strings.Split(key, ".")
+// Path splits a key that is written with dots into names. Names may have dots
+// in them: what some source sets is understood so.
+func (v *Value) Path(key string) []string {
+	for _, s := range v.sources {
+		if p := s.whole.find(key); p != nil {
+			return p
+		}
+	}
+	return strings.Split(key, ".")
+}
+
+// Why returns all places where the key at path is set, the strongest first,
+// and the value in effect, nil if none is.
+func (v *Value) Why(names ...string) (value json.RawMessage, from []Definition) {
 	if n := v.merged.at(names...); n != nil {
 		value = n.json()
 	}

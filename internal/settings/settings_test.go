@@ -244,9 +244,9 @@ func TestWhy(t *testing.T) {
 	t.Parallel()
 	v := settings.Load(options(map[string]string{
 		user: "{\n  \"model\": \"u\",\n  \"permissions\": {\"allow\": [\"A\"]}\n}", project: "{\n\n  \"model\": \"p\"\n}",
-		local: `{"model": 7, "permissions": {"allow": ["B"]}}`}))
+		local: `{"model": 7, "permissions": {"allow": ["B"]}, "env": {"a.b": "1"}}`}))
 	show := func(key string) string {
-		value, from := v.Why(key)
+		value, from := v.Why(v.Path(key)...)
 		s := string(value)
 		for _, d := range from {
 			s += fmt.Sprintf(" | %s %s %v", d.Origin, d.Value, d.Counts)
@@ -257,6 +257,7 @@ func TestWhy(t *testing.T) {
 		"model":             `"p" | /w/.claude/settings.local.json:1:11 (local) 7 false | /w/.claude/settings.json:3:12 (project) "p" true | /home/u/.claude/settings.json:2:12 (user) "u" false`,
 		"permissions.allow": `["B","A"] | /w/.claude/settings.local.json:1:39 (local) ["B"] true | /home/u/.claude/settings.json:3:28 (user) ["A"] true`,
 		"theme":             "",
+		"env.a.b":           `"1" | /w/.claude/settings.local.json:1:62 (local) "1" true`,
 	} {
 		if got := show(key); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", key, got, want)
@@ -494,7 +495,7 @@ func FuzzLoad(f *testing.F) {
 		v.Hooks()
 		v.Servers()
 		for _, k := range v.Keys() {
-			if value, from := v.Why(k); value == nil || len(from) == 0 {
+			if value, from := v.Why(v.Path(k)...); value == nil || len(from) == 0 {
 				t.Fatalf("nobody set %q", k)
 			}
 		}
