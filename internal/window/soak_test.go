@@ -18,7 +18,7 @@ import (
 )
 
 // The figures in docs/context.md are those of -turns 2000.
-var soakTurns = flag.Int("turns", 300, "turns of TestLongSession")
+var soakTurns = flag.Int("turns", 150, "turns of TestLongSession")
 
 // A long session in a window of 20,000 tokens: the rules stand in every
 // request exactly once, nobody hears of a prompt that is too long, and the

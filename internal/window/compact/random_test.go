@@ -17,11 +17,14 @@ import (
 // A maker makes histories as sessions leave them.
 type maker struct {
 	*rand.Rand
-	n int
-	h []agent.Message
+	n    int
+	h    []agent.Message
+	size int // of results, in words, and of pictures
 }
 
-func newMaker(seed int) *maker { return &maker{Rand: rand.New(rand.NewPCG(uint64(seed), 1))} }
+func newMaker(seed int) *maker {
+	return &maker{Rand: rand.New(rand.NewPCG(uint64(seed), 1)), size: 600}
+}
 
 func (r *maker) id() string { r.n++; return fmt.Sprintf("i%d", r.n) }
 
@@ -43,7 +46,7 @@ func (r *maker) history(turns int) []agent.Message {
 	for range turns {
 		prompt := []agent.Block{&agent.Text{Text: r.words(20)}}
 		if r.IntN(4) == 0 {
-			prompt = append(prompt, &agent.Image{MediaType: "image/png", Data: strings.Repeat("QUJD", 1+r.IntN(3000))})
+			prompt = append(prompt, &agent.Image{MediaType: "image/png", Data: strings.Repeat("QUJD", 1+r.IntN(5*r.size))})
 		}
 		if r.IntN(3) == 0 {
 			prompt = slices.Insert(prompt, 0, agent.Block(&agent.Text{Text: "note " + r.words(3), Note: []string{"date", "mode", "instructions"}[r.IntN(3)]}))
@@ -61,9 +64,9 @@ func (r *maker) history(turns int) []agent.Message {
 				id := agent.CallID(r.id())
 				in, _ := json.Marshal(map[string]string{"file_path": fmt.Sprintf("/f%d", r.IntN(5))})
 				calls = append(calls, &agent.ToolUse{ID: id, Name: tools[r.IntN(len(tools))], Input: in})
-				res := &agent.ToolResult{ID: id, Blocks: []agent.Block{&agent.Text{Text: r.words(600)}}, IsError: r.IntN(9) == 0}
+				res := &agent.ToolResult{ID: id, Blocks: []agent.Block{&agent.Text{Text: r.words(r.size)}}, IsError: r.IntN(9) == 0}
 				if r.IntN(8) == 0 {
-					res.Blocks = append(res.Blocks, &agent.Image{MediaType: "image/png", Data: strings.Repeat("QUJD", 1+r.IntN(9000))})
+					res.Blocks = append(res.Blocks, &agent.Image{MediaType: "image/png", Data: strings.Repeat("QUJD", 1+r.IntN(15*r.size))})
 				}
 				results = append(results, res)
 			}
@@ -135,8 +138,12 @@ func wires(h []agent.Message) []string {
 // not change, and its input stays as it was.
 func TestStagesHold(t *testing.T) {
 	t.Parallel()
-	for seed := range 120 {
+	for seed := range 60 {
+		// Half of them small: what matters there is the order of things.
 		r := newMaker(seed)
+		if seed%2 == 0 {
+			r.size = 100
+		}
 		h := r.history(1 + r.IntN(8))
 		before := wires(h)
 		s := &Scale{}
@@ -258,6 +265,7 @@ func TestMendHolds(t *testing.T) {
 	t.Parallel()
 	for seed := range 1000 {
 		r := newMaker(seed)
+		r.size = 3
 		h := r.history(1 + r.IntN(4))
 		for range 1 + r.IntN(4) {
 			if len(h) > 0 && len(h[0].Blocks) > 0 {
@@ -271,7 +279,7 @@ func TestMendHolds(t *testing.T) {
 		if !sound(out) {
 			t.Fatalf("seed %d: not sound", seed)
 		}
-		if len(out) > 0 && seed%3 == 0 {
+		if len(out) > 0 {
 			accepted(t, seed, out)
 		}
 		if again, cuts := Mend(out); len(cuts) != 0 || len(again) != len(out) {

@@ -148,7 +148,7 @@ func Budget(s *Scale, h []agent.Message, limit int) ([]agent.Message, []Cut) {
 		}
 		for _, j := range at {
 			r := m.Blocks[j].(*agent.ToolResult)
-			if n := textLen(r.Blocks); n > share {
+			if n := textLen(r.Blocks); n-share > len(shortened) { // less is not worth it
 				e.replace(i, j, shorten(r, share), Cut{Call: r.ID,
 					What: fmt.Sprintf("%d bytes from the middle of a result of %s", n-share, e.tool(r.ID)),
 					Why:  fmt.Sprintf("the results of one step may have %d bytes together", limit)})
@@ -168,6 +168,8 @@ func textLen(bs []agent.Block) int {
 	return n
 }
 
+const shortened = "\n[… %d bytes are left out here. Ask for a smaller part if you need them …]\n"
+
 // shorten returns r with at most limit bytes of text: two thirds from the
 // head, the rest from the tail, and a line that says so. Media stay.
 func shorten(r *agent.ToolResult, limit int) *agent.ToolResult {
@@ -186,7 +188,7 @@ func shorten(r *agent.ToolResult, limit int) *agent.ToolResult {
 		blocks = append(blocks, b)
 	}
 	text := all.String()
-	note := fmt.Sprintf("\n[… %d bytes are left out here. Ask for a smaller part if you need them …]\n", len(text)-limit)
+	note := fmt.Sprintf(shortened, len(text)-limit)
 	room := max(limit-len(note), 0)
 	head := utf8Cut(text, room*2/3)
 	tail := text[len(text)-(room-room*2/3):]
