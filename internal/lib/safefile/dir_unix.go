@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -86,21 +87,59 @@ func links(info fs.FileInfo) int {
 	return 1
 }
 
-// adopt gives f the owner, mode and attributes of old, whose info is given.
-func adopt(f, old *os.File, info fs.FileInfo) error {
+// held is a file that this process is about to change. Others that hold
+// files in this way wait for each other; all others take no notice.
+type held struct {
+	f    *os.File
+	info fs.FileInfo
+}
+
+const (
+	holdWait = 2 * time.Second      // for another to finish; then it counts as stuck
+	holdPoll = 2 * time.Millisecond // between attempts
+)
+
+func hold(d *dir, name string) (*held, error) {
+	f, err := d.open(name, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	// The lock only keeps agents from undoing each other's work; a file
+	// system without locks, or a program that never lets go, does not stop us.
+	deadline := time.After(holdWait)
+wait:
+	for unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == unix.EWOULDBLOCK {
+		select {
+		case <-time.After(holdPoll):
+		case <-deadline:
+			break wait
+		}
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return &held{f, info}, nil
+}
+
+func (h *held) release() { _ = h.f.Close() }
+
+// dress gives f the owner, mode and attributes of the held file.
+func (h *held) dress(f *os.File) error {
 	mine, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	want, ok1 := info.Sys().(*syscall.Stat_t)
+	want, ok1 := h.info.Sys().(*syscall.Stat_t)
 	have, ok2 := mine.Sys().(*syscall.Stat_t)
 	if ok1 && ok2 && (want.Uid != have.Uid || want.Gid != have.Gid) {
 		if err := f.Chown(int(want.Uid), int(want.Gid)); err != nil {
 			return err
 		}
 	}
-	if err := copyAttributes(f, old); err != nil {
+	if err := copyAttributes(f, h.f); err != nil {
 		return err
 	}
-	return f.Chmod(info.Mode()) // last: a change of owner clears the set-id bits
+	return f.Chmod(h.info.Mode()) // last: a change of owner clears the set-id bits
 }

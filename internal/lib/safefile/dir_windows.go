@@ -77,4 +77,23 @@ func links(fs.FileInfo) int { return 1 }
 
 func grow(*os.File, int64) error { return nil }
 
-func adopt(f, _ *os.File, info fs.FileInfo) error { return f.Chmod(info.Mode()) }
+// held is a file that this process is about to change. It is not kept open:
+// Windows would not let it be replaced.
+type held struct{ info fs.FileInfo }
+
+func hold(d *dir, name string) (*held, error) {
+	f, err := d.open(name, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return &held{info}, err
+}
+
+func (h *held) release() {}
+
+// dress gives f the mode of the held file.
+func (h *held) dress(f *os.File) error { return f.Chmod(h.info.Mode()) }

@@ -41,14 +41,30 @@ func (w Writer) Replace(real string, old *Snapshot, data []byte, before func() e
 		return fmt.Errorf("writing %s: %w", real, err)
 	}
 	defer d.close()
-	err = w.rename(d, old, filepath.Base(real), data, before)
-	if errors.Is(err, errInPlace) {
-		err = w.inPlace(d, old, filepath.Base(real), data, before)
-	}
-	if err != nil {
+	if err := w.change(d, old, filepath.Base(real), data, before); err != nil {
 		return fmt.Errorf("writing %s: %w", real, err)
 	}
 	return nil
+}
+
+// change holds the file against others like it while it is replaced.
+func (w Writer) change(d *dir, old *Snapshot, name string, data []byte, before func() error) error {
+	h, err := hold(d, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrChanged
+	}
+	if err != nil {
+		return err // a file that may not be written is not replaced either
+	}
+	defer h.release()
+	if !os.SameFile(h.info, old.Info) {
+		return ErrChanged
+	}
+	err = w.rename(d, h, old, name, data, before)
+	if errors.Is(err, errInPlace) {
+		err = w.inPlace(d, old, name, data, before)
+	}
+	return err
 }
 
 func (w Writer) step(name string) error {
@@ -67,9 +83,12 @@ func spareName(name string) string {
 }
 
 // rename writes data beside the file and moves it over the old one.
-func (w Writer) rename(d *dir, old *Snapshot, name string, data []byte, before func() error) (err error) {
+func (w Writer) rename(d *dir, h *held, old *Snapshot, name string, data []byte, before func() error) (err error) {
+	if links(h.info) > 1 {
+		return errInPlace
+	}
 	spare := spareName(name)
-	if err := w.prepare(d, old, name, spare, data); err != nil {
+	if err := w.writeNew(d, spare, data, 0o600, h.dress); err != nil {
 		return err
 	}
 	defer func() {
@@ -96,34 +115,10 @@ func (w Writer) rename(d *dir, old *Snapshot, name string, data []byte, before f
 	return nil
 }
 
-// prepare writes data to the file spare, dressed as the file name is.
-func (w Writer) prepare(d *dir, old *Snapshot, name, spare string, data []byte) error {
-	// A file that may not be written is not replaced either.
-	now, err := d.open(name, os.O_WRONLY, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return ErrChanged
-	}
-	if err != nil {
-		return err
-	}
-	defer now.Close()
-	info, err := now.Stat()
-	if err != nil {
-		return err
-	}
-	if !os.SameFile(info, old.Info) {
-		return ErrChanged
-	}
-	if links(info) > 1 {
-		return errInPlace
-	}
-	return w.writeNew(d, spare, data, 0o600, func(f *os.File) error { return adopt(f, now, info) })
-}
-
-// writeNew creates the file called name, lets adopt dress it, and makes it
+// writeNew creates the file called name, lets dress change it, and makes it
 // durable. On an error the file is gone again. A directory that takes no new
 // files is errInPlace.
-func (w Writer) writeNew(d *dir, name string, data []byte, perm fs.FileMode, adopt func(*os.File) error) error {
+func (w Writer) writeNew(d *dir, name string, data []byte, perm fs.FileMode, dress func(*os.File) error) error {
 	if err := w.step("create"); err != nil {
 		return err
 	}
@@ -135,8 +130,8 @@ func (w Writer) writeNew(d *dir, name string, data []byte, perm fs.FileMode, ado
 		return err
 	}
 	err = w.fill(f, data)
-	if err == nil && adopt != nil {
-		if err = w.step("adopt"); err == nil && adopt(f) != nil {
+	if err == nil && dress != nil {
+		if err = w.step("dress"); err == nil && dress(f) != nil {
 			err = errInPlace
 		}
 	}

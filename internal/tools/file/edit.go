@@ -49,9 +49,9 @@ func (t *editTool) Inspect(raw json.RawMessage) (agent.Effects, error) {
 	return agent.Effects{Subjects: subjects}, err
 }
 
-// attempts is how often an edit is made anew because another program wrote
-// the file in the same moment.
-const attempts = 3
+// attempts is how often an edit is made anew because another agent or program
+// wrote the file in the same moment.
+const attempts = 10
 
 func (t *editTool) Run(ctx context.Context, c agent.Call) (agent.Result, error) {
 	in, err := parseEdit(c.Input)

@@ -24,6 +24,7 @@ const maxEdit = 256 << 20
 type Editor struct {
 	o      Options
 	writer safefile.Writer
+	load   int64 // a text up to this size is loaded whole; a bigger one is streamed
 }
 
 // NewEditor returns an Editor.
@@ -40,7 +41,7 @@ func NewEditor(o Options) *Editor {
 	if o.RequireRead == nil {
 		o.RequireRead = func() bool { return false }
 	}
-	return &Editor{o: o}
+	return &Editor{o: o, load: loadLimit}
 }
 
 // Tools returns Read, Write and Edit.

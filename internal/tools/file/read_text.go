@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	loadLimit = 8 << 20 // a text up to this size is loaded whole; a bigger one is streamed
+	loadLimit = 8 << 20
 	chunk     = 256 << 10
 )
 
@@ -33,14 +33,14 @@ func (t *readTool) readText(s *source, in *readInput) (agent.Result, error) {
 	}
 	var p page
 	var data []byte
-	if s.info.Size() > loadLimit {
+	if s.info.Size() > t.load {
 		var err error
 		if p, err = s.stream(in.first(), in.limit(), budget); err != nil {
 			return agent.Result{}, err
 		}
 	} else {
 		var err error
-		if data, err = s.all(loadLimit); err != nil {
+		if data, err = s.all(t.load); err != nil {
 			return agent.Result{}, err
 		}
 		if binary(data) {
