@@ -11,14 +11,12 @@ import (
 	"context"
 	"io"
 	"time"
-
-	"github.com/seed-eb844fcb/cinch/internal/agent"
 )
 
 // A Fetch makes exactly one HTTP request and does not follow redirects. It
 // must refuse addresses that must not be reached after resolving the name,
 // each time it is called. The body must end when ctx does; the caller closes
-// it. It may be compressed as the header says.
+// it. It may be compressed with gzip or deflate if the header says so.
 type Fetch func(ctx context.Context, method, url string, header map[string]string) (status int, finalURL string, answer map[string][]string, body io.ReadCloser, err error)
 
 // Options are what the tools stand on. Functions may be called concurrently.
@@ -27,8 +25,9 @@ type Options struct {
 	Fetch Fetch
 	// UserAgent is sent with each request.
 	UserAgent string
-	// Ask puts a question about a page to a small model. Nil, or a failure:
-	// the page itself is the answer.
+	// Ask puts a question about a page to a small model. What the page says
+	// is data: it must not be obeyed. Nil, or a failure: the page itself is
+	// the answer.
 	Ask func(ctx context.Context, prompt, content string) (string, error)
 	// SaveDir is where files that are no text are kept, so that they can be
 	// read by other tools. "": they are refused.
@@ -49,6 +48,3 @@ type Options struct {
 	// it changes. May be nil.
 	Session func() string
 }
-
-// New returns the tools there are functions for.
-func New(o Options) []agent.Tool { return nil }
