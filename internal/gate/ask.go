@@ -99,6 +99,12 @@ func (s *passage) ask(ctx context.Context, j policy.Judgement) (agent.Decision, 
 	}
 	cancel(errAnswered)
 	group.Wait()
+	// A person who answered in the same moment has been told so: it counts.
+	for range waiting {
+		if r := <-replies; r.decision != nil && r.person {
+			answer = &r
+		}
+	}
 	if cause := context.Cause(ctx); cause != nil {
 		return agent.Decision{}, cause
 	}

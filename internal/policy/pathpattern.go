@@ -24,7 +24,7 @@ type pathPattern struct {
 func (p *Policy) compilePath(r Rule, spec string) (*pathPattern, string) {
 	spec = strings.TrimSpace(spec)
 	strict := r.Verdict != agent.Allow
-	pp := &pathPattern{self: strict, fold: p.cfg.FoldCase}
+	pp := &pathPattern{self: strict || strings.HasPrefix(r.Text, "Read"), fold: p.cfg.FoldCase}
 	rest := spec
 	relative, dotted := false, false
 	switch {

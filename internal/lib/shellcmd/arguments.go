@@ -1,6 +1,9 @@
 package shellcmd
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // The functions here return "" if a program with these arguments changes
 // nothing, otherwise what speaks against it.
@@ -9,6 +12,9 @@ const notSpelled = "words that are not spelled out"
 
 // optional reports whether a may turn into an option or into several words.
 func optional(a Word) bool {
+	if a.Choices != nil && !a.Glob {
+		return slices.ContainsFunc(a.Choices, func(s string) bool { return s == "" || s[0] == '-' })
+	}
 	return a.Split || a.Brace || (!a.Known || a.Glob) && (a.Prefix == "" || a.Prefix[0] == '-')
 }
 

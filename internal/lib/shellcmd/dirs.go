@@ -58,7 +58,7 @@ func (w *walker) changed(args []Word, at dirs) dirs {
 	var to Word
 	switch {
 	case len(args) == 0:
-		if w.env.Home == "" || w.anything || w.reassigned("HOME") {
+		if w.env.Home == "" || !w.homeStays() {
 			return nil
 		}
 		return dirs{path.Clean(w.env.Home)}

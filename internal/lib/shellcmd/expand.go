@@ -265,11 +265,6 @@ func (w *walker) assigned(name string, number bool) {
 	w.numbers[name] = number && (before || !seen)
 }
 
-func (w *walker) reassigned(name string) bool {
-	_, ok := w.numbers[name]
-	return ok
-}
-
 // settle judges the arithmetic seen, now that all assignments are known.
 func (w *walker) settle() {
 	for _, s := range w.sums {

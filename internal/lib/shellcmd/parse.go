@@ -41,10 +41,12 @@ type walker struct {
 	piped   bool
 	at      dirs // of the statement that is walked now
 
-	numbers   map[string]bool // variables assigned in the script: only ever a number?
-	sums      []sum           // arithmetic over variables, judged at the end
-	anything  bool            // any variable may hold anything
-	functions map[string]bool // defined so far, unconditionally; true: moves
+	numbers   map[string]bool   // variables assigned in the script: only ever a number?
+	sums      []sum             // arithmetic over variables, judged at the end
+	anything  bool              // any variable may hold anything
+	functions map[string]bool   // defined so far, unconditionally; true: moves
+	loops     map[string][]Word // what the variables of the loops around hold
+	trying    trial
 	full      bool
 }
 
@@ -266,9 +268,9 @@ func (w *walker) loop(x *syntax.ForClause, at dirs) (ok, fail dirs) {
 	if x.Select {
 		w.hazard("select")
 	}
+	var items []Word
 	switch l := x.Loop.(type) {
 	case *syntax.WordIter:
-		var items []Word
 		for _, it := range l.Items {
 			items = append(items, w.words(it)...)
 		}
@@ -282,6 +284,9 @@ func (w *walker) loop(x *syntax.ForClause, at dirs) (ok, fail dirs) {
 		for _, e := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
 			w.arithmetic(e)
 		}
+	}
+	if l, ok := x.Loop.(*syntax.WordIter); ok && w.functions == nil && steady(x, l.Name.Value) {
+		defer w.bind(l.Name.Value, items)()
 	}
 	w.stmts(x.Do, at)
 	return at, at

@@ -62,7 +62,21 @@ func (s *Script) Paths(c *Command) []Path {
 // path resolves one word against the directories of c.
 func (s *Script) path(c *Command, w Word, a Access) Path {
 	p := Path{Access: a, Text: w.Source}
+	if w.Choices != nil {
+		for _, text := range w.Choices {
+			one := s.path(c, Word{Text: text, Source: w.Source, Known: true, Glob: w.Glob, Tilde: w.Tilde}, a)
+			if len(one.Abs) == 0 {
+				return Path{Access: a, Text: w.Source}
+			}
+			p.Abs = append(p.Abs, one.Abs...)
+			p.Pattern = one.Pattern
+		}
+		return p
+	}
 	if !w.Known || w.Split {
+		if w.Glob {
+			p.Pattern = "*"
+		}
 		return p
 	}
 	text := w.Text

@@ -170,6 +170,8 @@ func (r reader) forbidden(args []Word) string {
 		switch {
 		case a.Known && !a.Glob && a.Text == "--":
 			return ""
+		case a.Choices != nil && !optional(a):
+			continue
 		case a.Split, a.Brace, t == "" && (!a.Known || a.Glob), t == "-" && !a.Known, a.Glob && strings.HasPrefix(t, "-"):
 			return "words that are not spelled out: " + a.Source
 		case strings.HasPrefix(t, "--"):

@@ -120,6 +120,9 @@ type Word struct {
 	Known bool
 	// Prefix is the part of an unknown or globbed value that is known to lead it.
 	Prefix string
+	// Choices, if not nil, are the values that an unknown word may have: it
+	// holds the variable of a loop. With Glob they are patterns.
+	Choices []string
 	// Glob words hold unquoted *, ? or [ and stand for the names that match.
 	Glob bool
 	// Brace words came out of a brace expansion.

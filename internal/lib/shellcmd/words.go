@@ -117,6 +117,11 @@ func sequence(b *syntax.BraceExp) (choices [][]syntax.WordPart, ok bool) {
 
 // word evaluates the parts of one word of x.
 func (w *walker) word(parts []syntax.WordPart, x *syntax.Word) Word {
+	if len(w.loops) > 0 {
+		if out, ok := w.choice(parts, x); ok {
+			return out
+		}
+	}
 	v := value{walker: w}
 	for i, p := range parts {
 		v.add(p, i == 0)
@@ -196,7 +201,12 @@ func (v *value) bare(s string, first bool) {
 				v.text.WriteByte(s[i])
 			}
 			continue
-		case '*', '?', '[':
+		case '[':
+			if strings.IndexByte(s[i:], ']') < 0 && i == len(s)-1 && first {
+				break // the program [
+			}
+			fallthrough
+		case '*', '?':
 			v.open()
 			v.glob = true
 		}
@@ -230,15 +240,34 @@ func (v *value) expansion(p syntax.WordPart, quoted bool) {
 	v.part(p)
 }
 
-// variable is the value of a plain $HOME, where that is certain.
+// variable is the value of a plain $HOME, or of the loop variable that is
+// tried out now, where that is certain.
 func (w *walker) variable(p *syntax.ParamExp) (string, bool) {
-	if p.Param == nil || p.Param.Value != "HOME" || w.env.Home == "" || w.anything || w.reassigned("HOME") {
+	name := plainName(p)
+	switch {
+	case name == "":
 		return "", false
+	case name == w.trying.name:
+		return w.trying.value, true
+	case name == "HOME" && w.env.Home != "" && w.homeStays():
+		return w.env.Home, true
 	}
-	if p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.Exp != nil {
-		return "", false
+	return "", false
+}
+
+// homeStays reports whether nothing in the script can change HOME: it is
+// mentioned only to be read.
+func (w *walker) homeStays() bool {
+	src := w.script.Source
+	return !w.anything && strings.Count(src, "HOME") == strings.Count(src, "$HOME")+strings.Count(src, "${HOME}")
+}
+
+// plainName is the name in $name or ${name}, "" for all other forms.
+func plainName(p *syntax.ParamExp) string {
+	if p.Param == nil || p.Excl || p.Length || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.Exp != nil {
+		return ""
 	}
-	return w.env.Home, true
+	return p.Param.Value
 }
 
 // unescapeInto appends the text of a double-quoted literal.

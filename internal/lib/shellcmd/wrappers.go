@@ -91,8 +91,17 @@ func (w *walker) unwrap(c *Command) {
 		w.find(c)
 	case "xargs":
 		w.xargs(c)
-	case "read", "mapfile", "readarray", "getopts", "unset", "source", ".", "enable", "alias", "shopt", "set", "wait", "printf":
+	case "read", "mapfile", "readarray", "getopts", "unset", "enable", "alias", "shopt", "hash", "compgen", "complete", "bind", "fc", "set", "wait", "printf", "export", "readonly", "declare", "typeset", "local":
 		w.variables(c, name)
+	case "test", "[":
+		if testArgs(c.Argv[1:]) != "" {
+			w.hazard("a test that may evaluate a subscript")
+		}
+	case "source", ".":
+		w.anything = true
+		if len(c.Argv) > 1 && (!c.Argv[1].Known || c.Argv[1].Glob || strings.HasPrefix(c.Argv[1].Text, "/dev/") || strings.HasPrefix(c.Argv[1].Text, "/proc/")) {
+			c.Opaque = "what is sourced is not spelled out: " + c.Argv[1].Source
+		}
 	default:
 		w.interpreter(c, name)
 	}
@@ -322,7 +331,7 @@ func (w *walker) shell(c *Command) {
 			i++
 		}
 	}
-	if i < len(c.Argv) {
+	if i < len(c.Argv) && c.Argv[i].Text != "-" && !strings.HasPrefix(c.Argv[i].Text, "/dev/") && !strings.HasPrefix(c.Argv[i].Text, "/proc/") {
 		return // a script file
 	}
 	w.stdin(c)
@@ -389,25 +398,42 @@ func (w *walker) code(c *Command, text Word, fresh bool) {
 	}
 }
 
-// variables handles builtins that change variables or the shell itself.
+// variables handles builtins that assign variables or change the shell
+// itself. A name with a subscript is evaluated, substitutions included.
 func (w *walker) variables(c *Command, name string) {
+	args := c.Argv[1:]
 	switch name {
 	case "printf":
-		if len(c.Argv) > 1 && c.Argv[1].Known && c.Argv[1].Text != "-v" && !strings.HasPrefix(c.Argv[1].Text, "-v") && !c.Argv[1].Split {
+		if len(args) == 0 || printfArgs(args[:1]) == "" {
 			return
 		}
-		if len(c.Argv) > 1 && !c.Argv[1].Known && c.Argv[1].Prefix != "" && c.Argv[1].Prefix[0] != '-' {
+		args = args[:min(2, len(args))]
+		if len(args) == 2 && args[0].Known && args[0].Text == "-v" && args[1].Known && isName(args[1].Text) && !shellVariable(args[1].Text) {
+			w.anything = true
 			return
 		}
-	case "set", "wait":
-		for _, a := range c.Argv[1:] {
-			if !a.Known || name == "wait" && strings.HasPrefix(a.Text, "-p") {
-				w.anything = true
-			}
+		w.hazard("printf may assign a variable")
+	case "enable", "alias", "shopt", "hash", "compgen", "complete", "bind", "fc":
+		w.hazard(name + " may change what commands do")
+	case "set":
+		if setArgs(args) != "" {
+			w.hazard("set may change how the shell reads commands")
 		}
 		return
+	case "mapfile", "readarray":
+		if len(args) > 0 {
+			w.hazard(name + " may run code")
+		}
 	}
 	w.anything = true
+	for _, a := range args {
+		if optional(a) || strings.IndexByte(a.Text, '[') >= 0 {
+			w.hazard(name + " may evaluate a subscript")
+		}
+		if before, _, _ := strings.Cut(a.Text, "="); before != "" && shellVariable(before) {
+			w.hazard(name + " changes " + before)
+		}
+	}
 }
 
 // interpreter notes program text handed to an interpreter of another language.
