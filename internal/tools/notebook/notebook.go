@@ -16,11 +16,11 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/lib/ipynb"
 )
 
-// Options are what the tool stands on. All fields are required; a file.Editor
-// has methods that fit.
+// Options are what the tool stands on. All fields are required; the methods
+// of a file.Editor fit.
 type Options struct {
-	// Subjects resolves a path as given and names what a call on it touches.
-	Subjects func(kind agent.SubjectKind, path string) (abs string, subjects []agent.Subject, err error)
+	// Subjects resolves a path as given and names what a change of it touches.
+	Subjects func(path string) (abs string, subjects []agent.Subject, err error)
 	// Load returns the content of a file that the model has read and nobody
 	// has changed since; for any other its error tells the model what to do.
 	Load func(ctx context.Context, c agent.Call, path string) ([]byte, error)
@@ -100,7 +100,7 @@ func (t *edit) Inspect(raw json.RawMessage) (agent.Effects, error) {
 	if err != nil {
 		return agent.Effects{}, err
 	}
-	_, subjects, err := t.o.Subjects(agent.SubjectWrite, in.Path)
+	_, subjects, err := t.o.Subjects(in.Path)
 	return agent.Effects{Subjects: subjects}, err
 }
 
@@ -109,7 +109,7 @@ func (t *edit) Run(ctx context.Context, c agent.Call) (agent.Result, error) {
 	if err != nil {
 		return agent.Result{}, err
 	}
-	abs, _, err := t.o.Subjects(agent.SubjectWrite, in.Path)
+	abs, _, err := t.o.Subjects(in.Path)
 	if err != nil {
 		return agent.Result{}, err
 	}

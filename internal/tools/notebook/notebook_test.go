@@ -18,8 +18,8 @@ const doc = `{"cells":[{"cell_type":"markdown","id":"m","metadata":{},"source":"
 func run(t *testing.T, file *string, in map[string]any) (agent.Result, error) {
 	t.Helper()
 	tool := New(Options{
-		Subjects: func(kind agent.SubjectKind, path string) (string, []agent.Subject, error) {
-			return "/w/" + path, []agent.Subject{{Kind: kind, Value: "/w/" + path}}, nil
+		Subjects: func(path string) (string, []agent.Subject, error) {
+			return "/w/" + path, []agent.Subject{{Kind: agent.SubjectWrite, Value: "/w/" + path}}, nil
 		},
 		Load: func(context.Context, agent.Call, string) ([]byte, error) { return []byte(*file), nil },
 		Save: func(_ context.Context, _ agent.Call, _ string, before, after []byte) error {
