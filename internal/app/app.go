@@ -27,6 +27,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 	"github.com/seed-eb844fcb/cinch/internal/net/model"
 	"github.com/seed-eb844fcb/cinch/internal/session"
+	"github.com/seed-eb844fcb/cinch/internal/settings"
 	"github.com/seed-eb844fcb/cinch/internal/tools/file"
 	"github.com/seed-eb844fcb/cinch/internal/transcript"
 	"github.com/seed-eb844fcb/cinch/internal/ui/frame"
@@ -71,6 +72,8 @@ type App struct {
 	ledger  ledger
 	catalog *lookup.Catalog                // nil: nothing is held back
 	used    []window.Note                  // skills that were invoked, oldest first
+	sources settings.Options               // of the settings
+	flag    map[string]json.RawMessage     // settings that the host has applied
 	behind  map[agent.CallID]chan struct{} // closed when a call is to go to the background
 	warned  []string
 	schemas schemaCache

@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -93,4 +95,17 @@ func osRelease() string {
 		return "Linux " + strings.TrimSpace(string(data))
 	}
 	return runtime.GOOS
+}
+
+// readSmall reads a file that is known to be short.
+func readSmall(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
+		return nil, fs.ErrInvalid
+	}
+	return io.ReadAll(io.LimitReader(f, 64<<10))
 }

@@ -201,6 +201,10 @@ func User(session string, e agent.Event, said agent.Said) sdkwire.User {
 	if f.UUID == "" {
 		f.UUID = UUID()
 	}
+	if e.Parent != "" {
+		// compat: consumers go through the blocks of a sub-agent's messages.
+		f.Message.Content = agent.AppendBlocks(nil, visible(said.Message.Blocks))
+	}
 	if o := said.Message.Origin; o != "" && o != "human" {
 		f.Origin = &sdkwire.Origin{Kind: o}
 	}
@@ -258,19 +262,24 @@ func verdict(fin agent.Finished) sdkwire.ToolResult {
 
 // shown is the content of m as a host sees it: a lone text is a string.
 func shown(m agent.Message) json.RawMessage {
-	var bs []agent.Block
-	for _, b := range m.Blocks {
-		if t, ok := b.(*agent.Text); ok && t.Note != "" {
-			continue
-		}
-		bs = append(bs, b)
-	}
+	bs := visible(m.Blocks)
 	if len(bs) == 1 {
 		if t, ok := bs[0].(*agent.Text); ok {
 			return agent.AppendString(nil, t.Text)
 		}
 	}
 	return agent.AppendBlocks(nil, bs)
+}
+
+// visible leaves out the notes that were added for the model.
+func visible(all []agent.Block) []agent.Block {
+	var bs []agent.Block
+	for _, b := range all {
+		if t, ok := b.(*agent.Text); !ok || t.Note == "" {
+			bs = append(bs, b)
+		}
+	}
+	return bs
 }
 
 // object returns raw, or {} in place of nothing.
