@@ -70,7 +70,7 @@ type Loaded struct {
 	// Agents are the ids of the sub-agents that have transcripts.
 	Agents []string
 
-	Lines   int         // in the file
+	Lines   int         // that could be read
 	Skipped jsonl.Skips // lines that could not be read
 
 	index   map[string]int // line or message uuid -> place in History

@@ -83,7 +83,6 @@ func scanFile(path string) (*scan, *os.File, error) {
 			_ = f.Close() // only read
 			return nil, nil, fmt.Errorf("reading %s: %w", path, err)
 		}
-		s.lines++
 		s.line(l.N, l.Off, l.Data, false)
 	}
 	return s, f, nil
@@ -98,6 +97,9 @@ func (s *scan) line(n int, off int64, data []byte, draft bool) {
 		return
 	}
 	s.note(l, data)
+	if !draft {
+		s.lines++
+	}
 	if r.uuid == "" {
 		if r.kind == other || r.kind == systemLine {
 			return
