@@ -116,7 +116,10 @@ func (c *Compactor) summaryText(plan cutting, summary string) *agent.Text {
 		}
 		b.WriteString("\n\nThe user's latest request, word for word:\n\n" + r)
 	}
-	if c.o.Transcript != "" {
+	switch {
+	case c.o.Recall != "":
+		fmt.Fprintf(&b, "\n\nThe full text of what came before can be searched with the tool %s. Use it when you need an exact detail.", c.o.Recall)
+	case c.o.Transcript != "":
 		fmt.Fprintf(&b, "\n\nThe full text of what came before is in %s, one JSON object a line. Search it when you need an exact detail.", c.o.Transcript)
 	}
 	if len(plan.tail) > 0 {

@@ -60,8 +60,8 @@ type Options struct {
 	// "Compact Instructions" of the instruction files. Nil: none.
 	Instructions func() string
 	// Transcript is the path of the session file, for the model to look things
-	// up in. "" for none.
-	Transcript string
+	// up in; Recall the name of a tool that searches it. "" for none.
+	Transcript, Recall string
 	// Agent is the id of the sub-agent whose conversation it is, or "".
 	Agent string
 	// Clock bounds one compaction, its retries included. 0: 5 minutes.

@@ -7,6 +7,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -240,6 +241,21 @@ func (l *loader) auto() {
 		l.problem(p, "%s", f.Cut)
 	}
 	l.s.Files = append(l.s.Files, f)
+}
+
+// CheckIndex says whether an index of the automatic memory, as it was just
+// written, is over its limits, and has a note for the model if it is, or soon
+// will be. What is over is kept on disk, but not read again.
+func CheckIndex(text string) (note string, over bool) {
+	lines := strings.Count(strings.TrimRight(text, "\n"), "\n") + 1
+	const rule = "Only the first %d lines and %d KB of MEMORY.md are read in later conversations. Rewrite it: one short line for each memory, details in their own files, and nothing that is no longer true."
+	switch {
+	case lines > autoLines || len(text) > autoBytes:
+		return fmt.Sprintf("MEMORY.md is too long now (%d lines, %d bytes). "+rule, lines, len(text), autoLines, autoBytes>>10), true
+	case lines > autoLines*9/10 || len(text) > autoBytes*9/10:
+		return fmt.Sprintf("MEMORY.md is nearly full (%d lines, %d bytes). "+rule, lines, len(text), autoLines, autoBytes>>10), false
+	}
+	return "", false
 }
 
 // Touched returns the files that join because path (absolute) was read:

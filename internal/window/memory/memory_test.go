@@ -264,6 +264,26 @@ func TestAutoLimits(t *testing.T) {
 	}
 }
 
+func TestCheckIndex(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                            " false",
+		strings.Repeat("- m\n", 180):  " false",
+		strings.Repeat("- m\n", 181):  "nearly full false",
+		strings.Repeat("- m\n", 200):  "nearly full false",
+		strings.Repeat("- m\n", 201):  "too long true",
+		strings.Repeat("x", 24<<10):   "nearly full false",
+		strings.Repeat("long ", 6000): "too long true",
+	} {
+		note, over := CheckIndex(text)
+		words, _, _ := strings.Cut(want, " false")
+		words, _, _ = strings.Cut(words, " true")
+		if !strings.Contains(note, words) || (words == "") != (note == "") || over != strings.HasSuffix(want, "true") {
+			t.Errorf("%d bytes: %q, %v", len(text), note, over)
+		}
+	}
+}
+
 func TestLoadStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
