@@ -146,8 +146,17 @@ func TestWait(t *testing.T) {
 			a.End(Completed, nil)
 			time.AfterFunc(time.Second, func() { b.End(Completed, nil) })
 		})
+		var late time.Duration // of a wait that begins while the last notice is handed over
+		time.AfterFunc(3500*time.Millisecond, func() {
+			_ = r.Wait(context.Background(), Agent)
+			late = time.Since(begin)
+		})
 		if err := r.Wait(t.Context(), Agent); err != nil || time.Since(begin) != 4*time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+		synctest.Wait()
+		if late != 4*time.Second {
+			t.Errorf("the second wait ended after %v", late)
 		}
 		start(t, r, agent.Task{Type: Agent, Background: true})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

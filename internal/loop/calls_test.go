@@ -282,9 +282,12 @@ func TestWhatStandsBehindTheResults(t *testing.T) {
 
 func TestEnds(t *testing.T) {
 	t.Parallel()
-	step := whole("tool_use", use("a", "R"), use("b", "W"))
+	step := whole("tool_use", use("a", "R"), use("b", "W"), use("c", "W"))
 	give := func(r agent.Result) map[string]agent.Tool {
-		t := tool{run: func(context.Context, agent.Call) (agent.Result, error) { return r, nil }}
+		t := tool{run: func(context.Context, agent.Call) (agent.Result, error) {
+			time.Sleep(10 * time.Millisecond)
+			return r, nil
+		}}
 		return map[string]agent.Tool{"R": t, "W": t}
 	}
 	for _, tt := range []struct {
@@ -326,6 +329,9 @@ func TestEnds(t *testing.T) {
 			check(t, got.History)
 			if got.Reason != tt.reason || len(r.script.reqs) != 1 {
 				t.Errorf("%s after %d requests, want %s", got.Reason, len(r.script.reqs), tt.reason)
+			}
+			if _, ran := r.starts["c"]; ran == (tt.reason == Budget) {
+				t.Errorf("the last call ran: %v", ran)
 			}
 		})
 	}

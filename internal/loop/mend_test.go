@@ -167,7 +167,10 @@ func TestRecoverOnceInARow(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
-	stubborn := tool{run: func(context.Context, agent.Call) (agent.Result, error) { select {} }}
+	stubborn := tool{run: func(context.Context, agent.Call) (agent.Result, error) {
+		time.Sleep(time.Hour)
+		return agent.Textual("too late"), nil
+	}}
 	partly := tool{run: func(ctx context.Context, c agent.Call) (agent.Result, error) {
 		<-ctx.Done()
 		return agent.Textual("half the output"), context.Cause(ctx)
@@ -178,50 +181,45 @@ func TestInterrupt(t *testing.T) {
 		name, want, reason string
 		cause              error
 		step               []any
-		took               time.Duration
 	}{
 		{"in a text", "user: \"hi\"\nassistant: \"partial\"\nuser: \"[Request interrupted by user]\"\n", InStream, ErrInterrupted,
-			[]any{agent.Begin{}, agent.BlockBegin{Block: &agent.Text{}}, agent.Chunk{Kind: "text_delta", Text: "partial"}, hang}, 0},
-		{"before anything came", "user: \"hi\" \"[Request interrupted by user]\"\n", InStream, ErrInterrupted, []any{hang}, 0},
+			[]any{agent.Begin{}, agent.BlockBegin{Block: &agent.Text{}}, agent.Chunk{Kind: "text_delta", Text: "partial"}, hang}},
+		{"before anything came", "user: \"hi\" \"[Request interrupted by user]\"\n", InStream, ErrInterrupted, []any{hang}},
 		{"half a call is dropped", "user: \"hi\"\nassistant: \"t\"\nuser: \"[Request interrupted by user]\"\n", InStream, ErrInterrupted,
-			[]any{agent.Begin{}, agent.BlockEnd{Block: text("t")}, agent.BlockBegin{Index: 1, Block: use("a", "R")}, agent.Chunk{Index: 1, Kind: "input_json_delta", Text: "{"}, hang}, 0},
+			[]any{agent.Begin{}, agent.BlockEnd{Block: text("t")}, agent.BlockBegin{Index: 1, Block: use("a", "R")}, agent.Chunk{Index: 1, Kind: "input_json_delta", Text: "{"}, hang}},
 		{"in tools", `user: "hi"
 assistant: call(a R) call(b W)
 user: result!(a The user interrupted this call while it ran.) result!(b The user interrupted the turn before this call started. It did not run, and nothing was changed by it. Wait for what the user says next.) "[Request interrupted by user for tool use]"
-`, InTools, ErrInterrupted, append(whole("tool_use", use("a", "R"), use("b", "W")), hang), 0},
+`, InTools, ErrInterrupted, append(whole("tool_use", use("a", "R"), use("b", "W")), hang)},
 		{"output so far is kept", `user: "hi"
 assistant: call(a P)
 user: result!(a half the output
 The user interrupted this call while it ran. What it did until then stands, and how far it came is not known: look before you repeat it.) "[Request interrupted by user for tool use]"
-`, InTools, ErrInterrupted, whole("tool_use", use("a", "P")), 0},
+`, InTools, ErrInterrupted, whole("tool_use", use("a", "P"))},
 		{"a tool that does not end", `user: "hi"
 assistant: call(a S)
 user: result!(a The user interrupted this call while it ran. What it did until then stands, and how far it came is not known: look before you repeat it. It did not end within 10s after it was told to.) "[Request interrupted by user for tool use]"
-`, InTools, ErrInterrupted, whole("tool_use", use("a", "S")), 10 * time.Second},
+`, InTools, ErrInterrupted, whole("tool_use", use("a", "S"))},
 		{"the program stops", `user: "hi"
 assistant: call(a R) call(b W)
 user: result!(a The session was stopped while this call ran.) result!(b The session was stopped before this call started. It did not run.)
-`, InTools, ErrStopped, append(whole("tool_use", use("a", "R"), use("b", "W")), hang), 0},
+`, InTools, ErrStopped, append(whole("tool_use", use("a", "R"), use("b", "W")), hang)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.took > 0 {
-				testInterrupt(t, tools, tt.step, tt.cause, tt.want, tt.reason, 50*time.Millisecond)
-				return
-			}
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				testInterrupt(t, tools, tt.step, tt.cause, tt.want, tt.reason, 0)
+				testInterrupt(t, tools, tt.step, tt.cause, tt.want, tt.reason)
 			})
 		})
 	}
 }
 
-func testInterrupt(t *testing.T, tools map[string]agent.Tool, step []any, cause error, want, reason string, grace time.Duration) {
+func testInterrupt(t *testing.T, tools map[string]agent.Tool, step []any, cause error, want, reason string) {
 	r := newRig(tools, step)
-	r.Grace = grace
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
 	got := r.Run(ctx, hello)
-	want = strings.ReplaceAll(want, "10s", grace.String())
+	time.Sleep(2 * time.Hour) // until the tool that was left behind has ended
 	if s := show(got.History); s != want || got.Reason != reason {
 		t.Errorf("%s\n%s\nwant %s\n%s", got.Reason, s, reason, want)
 	}
@@ -315,7 +313,7 @@ func random(t *testing.T, seed uint64) {
 	r = newRig(tools, steps...)
 	r.Gate = func(ctx context.Context, c agent.Call) (agent.Decision, error) {
 		r.mu.Lock()
-		n := rnd.IntN(12)
+		n, stops := rnd.IntN(12), rnd.IntN(4) == 0
 		r.mu.Unlock()
 		switch n {
 		case 0:
@@ -325,7 +323,7 @@ func random(t *testing.T, seed uint64) {
 		case 2:
 			return agent.Decision{Verdict: agent.Allow, Input: []byte(`{"changed":1}`)}, nil
 		case 3:
-			return agent.Decision{Verdict: agent.Deny, Interrupt: rnd.IntN(4) == 0}, nil
+			return agent.Decision{Verdict: agent.Deny, Interrupt: stops}, nil
 		case 4:
 			select {
 			case <-time.After(time.Second):

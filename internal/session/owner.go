@@ -39,6 +39,7 @@ type owner struct {
 	stop     bool
 	waiting  bool          // for background agents
 	waited   bool          // since the last turn
+	stale    bool          // a turn that ended since may have sent others
 	awake    chan struct{} // that wait is over
 	deadline time.Time     // for all such waits
 }
@@ -72,11 +73,11 @@ func (s *Session) Run(ctx context.Context) {
 			}
 		case <-o.settled:
 			o.turn(nil)
-			o.turn, o.waited = nil, false
+			o.turn, o.waited, o.stale = nil, false, true
 		case <-o.cleared:
 			o.unbar()
 		case <-o.awake:
-			o.waiting, o.waited = false, true
+			o.waiting, o.waited = false, !o.stale
 		case <-quit:
 			quit = nil
 			o.halt()
@@ -183,7 +184,7 @@ func (o *owner) await() {
 		}
 		ctx, cancel = context.WithDeadline(o.ctx, o.deadline)
 	}
-	o.waiting = true
+	o.waiting, o.stale = true, false
 	o.queries.Go(func() {
 		defer cancel()
 		if err := o.s.o.Busy(ctx); errors.Is(err, context.DeadlineExceeded) {

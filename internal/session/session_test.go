@@ -615,12 +615,11 @@ func TestFinishWaitsForBackgroundAgents(t *testing.T) {
 		end := make(chan struct{})
 		var b *bench
 		b = start(t, answers("launched", "reported"), func(o *Options) {
-			told := false
+			told := 0
 			o.Busy = func(ctx context.Context) error {
 				select {
 				case <-end:
-					if !told {
-						told = true
+					if told++; told <= 2 { // the second turn sends an agent too
 						b.submit(agent.Prompt{Origin: "task-notification", Verbatim: true, Blocks: []agent.Block{&agent.Text{Text: "<task-notification>"}}})
 					}
 					return nil
@@ -637,7 +636,7 @@ func TestFinishWaitsForBackgroundAgents(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		close(end)
 		got := outcomes(b.wait())
-		if len(got) != 2 || got[1].Text != "reported" || got[1].Origin != "task-notification" {
+		if len(got) != 3 || got[1].Text != "reported" || got[1].Origin != "task-notification" {
 			t.Errorf("%+v", got)
 		}
 	})

@@ -116,14 +116,15 @@ func TestSpawnCaps(t *testing.T) {
 		change func(c *Child)
 		why    string
 		most   int // requests of children
+		agents int
 	}{
-		{"an agent that always sends an agent", again, AgentLimits{Depth: 3, Tokens: 5000}, nil, "tokens", 60},
-		{"total", again, AgentLimits{Depth: 100, Concurrent: 100, Total: 3}, nil, "identical_calls", 60},
-		{"tokens", works, AgentLimits{Tokens: 1000}, nil, "used the 1000 tokens", 10},
-		{"cost", works, AgentLimits{Cost: 5}, nil, "used the 5.00 USD", 5},
-		{"time", works, AgentLimits{Time: 5 * time.Second}, nil, "the time for this agent", 7},
-		{"turns", works, AgentLimits{}, func(c *Child) { c.MaxTurns = 2 }, "2 turns", 2},
-		{"concurrent", again, AgentLimits{Concurrent: 1}, nil, "identical_calls", 20},
+		{"an agent that always sends an agent", again, AgentLimits{Depth: 3, Tokens: 5000}, nil, "tokens", 60, 60},
+		{"total", again, AgentLimits{Depth: 100, Concurrent: 100, Total: 3}, nil, "identical_calls", 60, 3},
+		{"tokens", works, AgentLimits{Tokens: 1000}, nil, "used the 1000 tokens", 10, 1},
+		{"cost", works, AgentLimits{Cost: 5}, nil, "used the 5.00 USD", 5, 1},
+		{"time", works, AgentLimits{Time: 5 * time.Second}, nil, "the time for this agent", 7, 1},
+		{"turns", works, AgentLimits{}, func(c *Child) { c.MaxTurns = 2 }, "2 turns", 2, 1},
+		{"concurrent", again, AgentLimits{Concurrent: 1}, nil, "identical_calls", 20, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			each(t, func(t *testing.T) {
@@ -131,7 +132,13 @@ func TestSpawnCaps(t *testing.T) {
 				b, got, failed := delegate(t, func(i int, r *agent.Request) []any { n++; return tt.child(i, r) },
 					func(o *Options) { o.Agents = tt.limits }, tt.change)
 				b.prompt("go")
-				b.finish()
+				agents := map[string]bool{}
+				for _, e := range b.finish() {
+					agents[e.Agent] = true
+				}
+				if len(agents)-1 > tt.agents { // the main conversation is ""
+					t.Errorf("%d agents ran, want at most %d", len(agents)-1, tt.agents)
+				}
 				if !got.Partial || !strings.Contains(got.Why, tt.why) || *failed != nil || n > tt.most {
 					t.Errorf("partial %v, why %q, %v after %d requests", got.Partial, got.Why, *failed, n)
 				}

@@ -170,11 +170,10 @@ func named(m agent.Message, q queued, i int, id func() string) agent.Message {
 	if m.Role == "" {
 		m.Role = agent.User
 	}
-	if m.UUID == "" {
+	if i == 0 {
+		m.UUID = q.UUID // checkpoints and echoes go by it
+	} else if m.UUID == "" {
 		m.UUID = id()
-		if i == 0 {
-			m.UUID = q.UUID
-		}
 	}
 	if m.Origin == "" {
 		m.Origin = q.Origin
