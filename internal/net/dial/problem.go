@@ -101,10 +101,10 @@ func Explain(err error) Problem {
 		p = Problem{Timeout, "ETIMEDOUT", "no answer in time", "", false}
 	}
 	if viaProxy && p.Kind != Canceled && p.Kind != Denied {
-		p.Kind, p.Text = Proxy, "connecting to the proxy: "+p.Text
 		if p.Hint == "" || p.Kind == Refused {
 			p.Hint = "check the proxy variables"
 		}
+		p.Kind, p.Text = Proxy, "connecting to the proxy: "+p.Text
 	}
 	return p
 }

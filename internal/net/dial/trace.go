@@ -59,7 +59,13 @@ func (s *Span) hooks() *httptrace.ClientTrace {
 		}
 	}
 	return &httptrace.ClientTrace{
-		GetConn:  func(hostPort string) { set(func(time.Time) { s.gateway = hostPort }) },
+		GetConn: func(hostPort string) {
+			set(func(time.Time) {
+				if s.gateway == "" {
+					s.gateway = hostPort
+				}
+			})
+		},
 		DNSStart: func(httptrace.DNSStartInfo) { set(func(now time.Time) { s.dns = now }) },
 		DNSDone: func(httptrace.DNSDoneInfo) {
 			set(func(now time.Time) { s.lookup = now.Sub(s.dns) })
@@ -203,10 +209,10 @@ func (s *Span) Fail(err error, canceled bool) {
 	s.record(c)
 }
 
-// via notes the proxy that the transport chose.
-func (s *Span) via(proxy string) {
+// via notes the host that is meant and the proxy that the transport chose.
+func (s *Span) via(gateway, proxy string) {
 	s.mu.Lock()
-	s.proxy = proxy
+	s.gateway, s.proxy = gateway, proxy
 	s.mu.Unlock()
 }
 

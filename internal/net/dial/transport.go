@@ -128,10 +128,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if t.u.Record != nil {
 		id := t.u.why() + "/" + strconv.FormatInt(t.seq.Add(1), 10)
 		ctx, own = Watch(ctx, id, t.u.why(), 1, t.u.Record)
-		own.via(c.Proxy)
+		own.via(c.Host, c.Proxy)
 	}
 	if s, _ := req.Context().Value(spanKey{}).(*Span); s != nil {
-		s.via(c.Proxy)
+		s.via(c.Host, c.Proxy)
 	}
 	if t.rest.slept() {
 		t.CloseIdleConnections()
@@ -307,4 +307,3 @@ func (d *Dialer) connect(ctx context.Context, conn net.Conn, proxy *url.URL, add
 	}
 	return conn, nil
 }
-
