@@ -131,6 +131,7 @@ func (b *Builder) Aside(h []agent.Message, purpose, last string) *agent.Request 
 	seen := b.seen
 	msgs := b.sendable(h)
 	b.seen = seen
+	b.define(msgs)
 	req := b.request(msgs)
 	text := &agent.Text{Text: last}
 	if n := len(msgs); n > 0 && msgs[n-1].Role == agent.User {

@@ -106,7 +106,7 @@ func (c *Compactor) history(blocks []agent.Block, tail []agent.Message) []agent.
 // behind it word for word, as a summary may change its sense.
 func (c *Compactor) summaryText(plan cutting, summary string) *agent.Text {
 	var b strings.Builder
-	b.WriteString("This conversation was longer than its window. What follows is a summary of what came before; it was written by you.\n\n")
+	b.WriteString("What came before in this conversation was replaced by this summary, which you wrote.\n\n")
 	b.WriteString(strings.TrimSpace(summary))
 	if plan.request != "" {
 		const most = 16_000
