@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/limit"
 )
 
 // keyed answers only requests that carry the key.
@@ -145,7 +146,7 @@ func TestLimits(t *testing.T) {
 		got := c.Limits()
 		want := Limits{
 			At: got.At, Headers: got.Headers, Claim: "five_hour", Status: "allowed_warning",
-			Windows: []LimitWindow{{"5h", "allowed_warning", 0.85, time.Unix(946684800+7200, 0)}, {"7d", "allowed", 0.1, time.Time{}}},
+			Windows: []limit.Window{{Name: "5h", Status: "allowed_warning", Used: 0.85, Reset: time.Unix(946684800+7200, 0)}, {Name: "7d", Status: "allowed", Used: 0.1}},
 		}
 		if d := cmp.Diff(want, got); d != "" || len(got.Headers) != 7 || got.Headers["anthropic-ratelimit-unified-5h-utilization"] != "0.85" {
 			t.Errorf("(-want +got):\n%s\n%v", d, got.Headers)

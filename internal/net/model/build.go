@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/jsonscan"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/caps"
 	"github.com/seed-eb844fcb/cinch/internal/net/model/catalog"
 )
 
@@ -36,7 +37,7 @@ const maxWhole = 64_000
 func (c *Client) plan(req *agent.Request, spec catalog.Spec, whole bool, ceiling int, skip []string) plan {
 	p := plan{spec: spec, max: req.MaxTokens, whole: whole, extra: map[string]json.RawMessage{}}
 	use := func(name string) bool {
-		if !c.caps.allows(name, spec.ID) || slices.Contains(skip, byName(name).name) {
+		if !c.caps.Allows(name, spec.ID) || slices.Contains(skip, caps.ByName(name).Name) {
 			return false
 		}
 		p.use(name)
@@ -77,7 +78,7 @@ func (c *Client) plan(req *agent.Request, spec catalog.Spec, whole bool, ceiling
 	if p.effort != "" && !use("output-config") {
 		p.effort = ""
 	}
-	if c.caps.allows("cache", spec.ID) {
+	if c.caps.Allows("cache", spec.ID) {
 		if req.Mark {
 			p.mark = `{"type":"ephemeral"}`
 			if c.o.MarkTTL == "1h" && use("cache-1h") {
@@ -90,7 +91,7 @@ func (c *Client) plan(req *agent.Request, spec catalog.Spec, whole bool, ceiling
 		use("tool-search")
 	}
 	for _, name := range []string{"strict-tools", "eager-input"} {
-		if bytes.Contains(req.Tools, []byte(`"`+byName(name).fields+`"`)) {
+		if bytes.Contains(req.Tools, []byte(`"`+caps.ByName(name).Fields+`"`)) {
 			use(name)
 		}
 	}
@@ -135,12 +136,12 @@ func (c *Client) planThinking(p *plan, req *agent.Request, use func(string) bool
 
 // use notes a feature and the beta that goes with it.
 func (p *plan) use(name string) {
-	f := byName(name)
-	if !slices.Contains(p.features, f.name) {
-		p.features = append(p.features, f.name)
+	f := caps.ByName(name)
+	if !slices.Contains(p.features, f.Name) {
+		p.features = append(p.features, f.Name)
 	}
-	if f.beta != "" && !slices.Contains(p.betas, f.beta) {
-		p.betas = append(p.betas, f.beta)
+	if f.Beta != "" && !slices.Contains(p.betas, f.Beta) {
+		p.betas = append(p.betas, f.Beta)
 	}
 }
 
@@ -210,15 +211,15 @@ func (c *Client) prefix(req *agent.Request, p *plan) (system, tools json.RawMess
 	for _, f := range []struct{ name, field string }{
 		{"tool-search", "defer_loading"}, {"strict-tools", "strict"}, {"eager-input", "eager_input_streaming"}, {"cache", "cache_control"},
 	} {
-		if has(tools, f.field) && !c.caps.allows(f.name, model) {
+		if has(tools, f.field) && !c.caps.Allows(f.name, model) {
 			tools = jsonscan.EachWithout(tools, func(_ int, m jsonscan.Member) bool { return string(m.Key) == f.field })
 		}
 	}
-	if has(system, "cache_control") && !c.caps.allows("cache", model) {
+	if has(system, "cache_control") && !c.caps.Allows("cache", model) {
 		system = jsonscan.EachWithout(system, func(_ int, m jsonscan.Member) bool { return string(m.Key) == "cache_control" })
 	}
 	for _, f := range []struct{ name, field string }{{"cache-1h", "ttl"}, {"cache-scope", "scope"}} {
-		if has(system, f.field) && !c.caps.allows(f.name, model) {
+		if has(system, f.field) && !c.caps.Allows(f.name, model) {
 			system = trimMarks(system, f.field)
 		} else if has(system, f.field) && has(system, "cache_control") {
 			p.use(f.name)

@@ -235,18 +235,3 @@ func TestDoctor(t *testing.T) {
 		}
 	})
 }
-
-func TestCapsAreSorted(t *testing.T) {
-	t.Parallel()
-	c := client(t, Options{Without: []string{"betas", "own-beta"}})
-	var names []string
-	for _, k := range c.Caps() {
-		names = append(names, k.Feature)
-	}
-	if !slices.IsSorted(names) || len(names) != len(features)+1 {
-		t.Errorf("got %q", names)
-	}
-	if c.Allows("effort", "opus") || c.Allows("any-beta-2026-01-01", "opus") || !c.Allows("cache", "opus") {
-		t.Error("without betas nothing that needs one is used, and the rest is")
-	}
-}

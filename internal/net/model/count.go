@@ -24,7 +24,7 @@ var ErrNoCount = errors.New("model: the upstream does not count tokens")
 // *agent.ModelError, ErrNoCount or the cause of ctx.
 func (c *Client) CountTokens(ctx context.Context, req *agent.Request) (int, error) {
 	spec := c.o.Models.Resolve(req.Model)
-	if !c.caps.allows("count-tokens", spec.ID) {
+	if !c.caps.Allows("count-tokens", spec.ID) {
 		return 0, ErrNoCount
 	}
 	r := c.silent(ctx, req, spec)
@@ -48,7 +48,7 @@ func (c *Client) CountTokens(ctx context.Context, req *agent.Request) (int, erro
 			if f != nil {
 				why = f.err.Message
 			}
-			c.caps.deny("count-tokens", "", why)
+			c.caps.Deny("count-tokens", "", why)
 			return 0, ErrNoCount
 		}
 		f.err.Attempts = r.attempts
@@ -162,27 +162,17 @@ func (c *Client) probes(name string) []probe {
 		{"eager-input", func(r *agent.Request) { r.Tools = tool(`,"eager_input_streaming":true`) }},
 	} {
 		ps = append(ps, probe{f.name, func(ctx context.Context) Probe {
-			if !c.caps.allows(f.name, spec.ID) {
-				return Probe{Detail: "not used: " + c.why(f.name, spec.ID)}
+			if !c.caps.Allows(f.name, spec.ID) {
+				return Probe{Detail: "not used: " + c.caps.Why(f.name, spec.ID)}
 			}
 			p := c.probeStream(ctx, ask(f.change), true)
-			if p.OK && !c.caps.allows(f.name, spec.ID) {
-				return Probe{Detail: c.why(f.name, spec.ID)}
+			if p.OK && !c.caps.Allows(f.name, spec.ID) {
+				return Probe{Detail: c.caps.Why(f.name, spec.ID)}
 			}
 			return p
 		}})
 	}
 	return ps
-}
-
-// why is the reason for which a feature is not used.
-func (c *Client) why(feature, model string) string {
-	for _, k := range c.Caps() {
-		if k.Feature == feature && !k.Allowed && (k.Model == "" || k.Model == model) {
-			return k.Why
-		}
-	}
-	return ""
 }
 
 // probeStream asks req and says how the answer came.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/caps"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/limit"
 	"github.com/seed-eb844fcb/cinch/internal/net/model/reply"
 )
 
@@ -165,7 +167,7 @@ func (c *Client) refusal(a answer, p plan, cred string) *failure {
 	switch s := a.status; {
 	case s == 413 || a.Type == "request_too_large":
 		f.err.Fault = agent.FaultTooLarge
-	case s == 402 || mentions(text, "credit balance", "billing"):
+	case s == 402 || caps.Mentions(text, "credit balance", "billing"):
 		f.err.Fault = agent.FaultBilling
 	case s == 400 || s == 422:
 		c.badRequest(f, text, p)
@@ -187,7 +189,7 @@ func (c *Client) refusal(a answer, p plan, cred string) *failure {
 		return f
 	}
 	now := time.Now()
-	f.wait, f.asked = retryAfter(a.header, now)
+	f.wait, f.asked = limit.After(a.header, now)
 	if a.status == 429 {
 		c.rateLimited(f, text, c.noteLimits(a.header), now)
 	}
@@ -204,20 +206,20 @@ func (c *Client) refusal(a answer, p plan, cred string) *failure {
 }
 
 // rateLimited says which limit was hit, and until when.
-func (c *Client) rateLimited(f *failure, text string, l Limits, now time.Time) {
+func (c *Client) rateLimited(f *failure, text string, l limit.Limits, now time.Time) {
 	local := c.o.Local
 	if local == nil {
 		local = time.Local
 	}
-	if s := l.describe(now, local); s != "" {
+	if s := l.Describe(now, local); s != "" {
 		f.err.Message += " · " + s
 	}
 	if l.Status == "rejected" && !f.asked {
-		if t := l.reset(); t.After(now) {
+		if t := l.Ends(); t.After(now) {
 			f.wait, f.asked = t.Sub(now), true
 		}
 	}
-	if mentions(text, "spend limit", "usage limit", "spending") {
+	if caps.Mentions(text, "spend limit", "usage limit", "spending") {
 		f.retry = false
 	}
 }
@@ -233,20 +235,20 @@ func (c *Client) badRequest(f *failure, text string, p plan) {
 			return
 		}
 	}
-	if mentions(text, "prompt is too long", "exceed context limit", "context window", "maximum context length", "input is too long", "too many tokens", "context_length_exceeded") {
+	if caps.Mentions(text, "prompt is too long", "exceed context limit", "context window", "maximum context length", "input is too long", "too many tokens", "context_length_exceeded") {
 		e.Fault = agent.FaultTooLong
 		return
 	}
-	if f.drop = blame(e.Message, p.features); len(f.drop) > 0 {
+	if f.drop = caps.Blame(e.Message, p.features); len(f.drop) > 0 {
 		return
 	}
 	e.Path = contentPath(text)
 	switch {
 	case strings.Contains(e.Path, ".content."):
 		e.Fault = agent.FaultBlock
-	case mentions(text, "could not process image", "image exceeds", "image dimensions", "pdf", "invalid base64"):
+	case caps.Mentions(text, "could not process image", "image exceeds", "image dimensions", "pdf", "invalid base64"):
 		e.Fault = agent.FaultBlock
-	case hasWord(text, "model") && mentions(text, "not found", "does not exist", "invalid model", "unknown model", "not supported"):
+	case caps.HasWord(text, "model") && caps.Mentions(text, "not found", "does not exist", "invalid model", "unknown model", "not supported"):
 		e.Fault, f.elsewhere = agent.FaultModel, true
 	default:
 		f.bare = e.Path == "" && c.base.Host != "api.anthropic.com"

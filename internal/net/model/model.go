@@ -15,7 +15,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -24,13 +23,17 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/caps"
 	"github.com/seed-eb844fcb/cinch/internal/net/model/catalog"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/limit"
 )
 
-// The catalog's types under the names that callers of this package use.
+// Types of the packages below under the names that callers use.
 type (
 	Models = catalog.Models
 	Spec   = catalog.Spec
+	Cap    = caps.Cap
+	Limits = limit.Limits
 )
 
 // Default is the model name that stands for the one nobody chose.
@@ -88,8 +91,6 @@ type Options struct {
 	MarkTTL string
 	// Local is the zone in which reset times are told; nil is time.Local.
 	Local *time.Location
-	// Log gets what the trace does not hold; nil discards.
-	Log *slog.Logger
 }
 
 // DefaultRetries is how often a request is tried again.
@@ -134,17 +135,15 @@ func (c Clocks) filled() Clocks {
 // A Client is an agent.Provider for one upstream that speaks the Messages
 // API. Its methods may be called concurrently.
 type Client struct {
-	o     Options
-	http  *http.Client
-	base  *url.URL
-	log   *slog.Logger
-	cred  credential
-	caps  caps
-	seq   atomic.Int64
-	limit struct {
-		sync.Mutex
-		last Limits
-	}
+	o    Options
+	http *http.Client
+	base *url.URL
+	cred credential
+	caps *caps.Table
+	seq  atomic.Int64
+
+	mu     sync.Mutex
+	limits limit.Limits // of the newest answer
 }
 
 var _ agent.Provider = (*Client)(nil)
@@ -175,13 +174,9 @@ func New(o Options) (*Client, error) {
 	}
 	o.MaxRetries = max(0, min(o.MaxRetries, maxRetries))
 	o.Clocks = o.Clocks.filled()
-	c := &Client{o: o, base: base, log: o.Log}
-	if c.log == nil {
-		c.log = slog.New(slog.DiscardHandler)
-	}
+	c := &Client{o: o, base: base, caps: caps.New(base.Host == "api.anthropic.com", o.Without, o.With)}
 	c.http = &http.Client{Transport: o.HTTP.Transport, Jar: o.HTTP.Jar, CheckRedirect: sameHost}
 	c.cred.init(o.Auth)
-	c.caps.init(base.Host == "api.anthropic.com", o.Without, o.With)
 	return c, nil
 }
 
@@ -190,6 +185,33 @@ func (c *Client) Upstream() string { return c.base.Host }
 
 // Resolve tells what a model name stands for.
 func (c *Client) Resolve(name string) catalog.Spec { return c.o.Models.Resolve(name) }
+
+// Caps returns what is known about the upstream: one entry for each feature,
+// and one more for each model that lacks it.
+func (c *Client) Caps() []Cap { return c.caps.List() }
+
+// Allows reports whether requests to model may use a feature, by the name
+// that Request.Features and Caps give it.
+func (c *Client) Allows(feature, model string) bool {
+	return c.caps.Allows(feature, c.o.Models.Resolve(model).ID)
+}
+
+// Limits returns the rate limits that the newest answer told of.
+func (c *Client) Limits() Limits {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limits
+}
+
+func (c *Client) noteLimits(h http.Header) Limits {
+	l, ok := limit.Read(h, time.Now())
+	if ok {
+		c.mu.Lock()
+		c.limits = l
+		c.mu.Unlock()
+	}
+	return l
+}
 
 // baseURL checks where to send requests.
 func baseURL(s string) (*url.URL, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/lib/sse"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 	"github.com/seed-eb844fcb/cinch/internal/net/model/catalog"
+	"github.com/seed-eb844fcb/cinch/internal/net/model/limit"
 	"github.com/seed-eb844fcb/cinch/internal/net/model/reply"
 )
 
@@ -121,7 +122,7 @@ func (r *run) next(f *failure, elapsed time.Duration) step {
 	case len(f.drop) > 0 && r.drops < 6:
 		r.drops++
 		for _, name := range f.drop {
-			r.c.caps.deny(name, r.spec.ID, f.err.Message)
+			r.c.caps.Deny(name, r.spec.ID, f.err.Message)
 		}
 		return step{reason: "the upstream does not take " + f.drop[0]}
 	case f.ceiling > 0 && r.ceiling == 0:
@@ -179,24 +180,24 @@ func (r *run) again(f *failure, elapsed time.Duration) step {
 	if !f.retry {
 		return step{stop: true}
 	}
-	limit, total := o.MaxRetries, o.Clocks.Total
+	most, total := o.MaxRetries, o.Clocks.Total
 	longest := maxAsked
 	if o.Patient {
 		longest, total = 5*time.Minute, 1<<62
-		if limit = 300; f.kind == "rate_limit" || f.kind == "overloaded" {
-			limit = 1 << 30
+		if most = 300; f.kind == "rate_limit" || f.kind == "overloaded" {
+			most = 1 << 30
 		}
 		f.wait = min(f.wait, longest)
 	}
 	wait := backoff(r.retries+1, f.wait)
 	switch {
 	case f.asked && f.wait > longest:
-		f.err.Message += fmt.Sprintf(" · the server asks to wait %s, which is too long to sit out", roughly(f.wait))
+		f.err.Message += fmt.Sprintf(" · the server asks to wait %s, which is too long to sit out", limit.Roughly(f.wait))
 		return step{stop: true}
-	case r.retries >= limit:
+	case r.retries >= most:
 		return step{stop: true}
 	case elapsed+wait > total:
-		f.err.Message += fmt.Sprintf(" · given up after %s", roughly(elapsed))
+		f.err.Message += fmt.Sprintf(" · given up after %s", limit.Roughly(elapsed))
 		return step{stop: true}
 	}
 	r.retries++
@@ -270,7 +271,7 @@ func (r *run) attempt() *failure {
 	r.tell(x)
 	if d.Done && r.bareUsed {
 		for _, name := range r.skip {
-			r.c.caps.deny(name, r.spec.ID, "accepted only without it")
+			r.c.caps.Deny(name, r.spec.ID, "accepted only without it")
 		}
 	}
 	return f
@@ -529,9 +530,9 @@ func (r *run) broken(err error, d *reply.Decoder, contentType string) *failure {
 		f.whole = true
 	case errors.Is(err, reply.ErrProtocol), errors.Is(err, sse.ErrTooLong), errors.Is(err, reply.ErrNoMessage):
 		f.err.Op, f.err.Message = "decode", err.Error()
-		f.retry, f.whole = false, true
+		f.whole = true
 		if errors.Is(err, reply.ErrNoMessage) {
-			f.err.Fault = agent.FaultOther
+			f.retry, f.err.Fault = false, agent.FaultOther
 			f.err.Message += " (" + reply.Clip(contentType, 80) + ")"
 		}
 	case errors.Is(err, io.EOF) && !d.Begun:

@@ -1,4 +1,7 @@
-package model
+// Package limit reads what answers say about rate limits. It owns the headers
+// and telling them to people; it must not know what is done about a limit.
+// Everything in it is pure.
+package limit
 
 import (
 	"maps"
@@ -14,7 +17,7 @@ type Limits struct {
 	At      time.Time         // when they came; zero if none did yet
 	Headers map[string]string // all headers about limits, names in lower case
 	// Windows are the limits of a subscription, by name ("5h", "7d", …).
-	Windows []LimitWindow
+	Windows []Window
 	// Claim names the window that decides: "five_hour", "seven_day", …
 	Claim string
 	// Status is allowed, allowed_warning or rejected; "" if the upstream has
@@ -23,8 +26,8 @@ type Limits struct {
 	Reset  time.Time // of the window that decides
 }
 
-// A LimitWindow is one limit that starts anew at Reset.
-type LimitWindow struct {
+// A Window is one limit that starts anew at Reset.
+type Window struct {
 	Name   string
 	Status string
 	Used   float64 // share that is used up, 0 to 1 and beyond
@@ -33,10 +36,10 @@ type LimitWindow struct {
 
 const unified = "anthropic-ratelimit-unified-"
 
-// readLimits reads the headers of an answer. ok is false if none speaks of limits.
-func readLimits(h http.Header, now time.Time) (l Limits, ok bool) {
+// Read reads the headers of an answer. ok is false if none speaks of limits.
+func Read(h http.Header, now time.Time) (l Limits, ok bool) {
 	l = Limits{At: now, Headers: map[string]string{}}
-	windows := map[string]*LimitWindow{}
+	windows := map[string]*Window{}
 	for name := range h {
 		key, value := strings.ToLower(name), h.Get(name)
 		if !strings.HasPrefix(key, "anthropic-ratelimit-") && !strings.HasPrefix(key, "x-ratelimit-") && key != "retry-after" {
@@ -64,7 +67,7 @@ func readLimits(h http.Header, now time.Time) (l Limits, ok bool) {
 		}
 		w := windows[name]
 		if w == nil {
-			w = &LimitWindow{Name: name}
+			w = &Window{Name: name}
 			windows[name] = w
 		}
 		switch what {
@@ -91,7 +94,7 @@ func epoch(s string) time.Time {
 	return t
 }
 
-// claims are the windows under the name that the deciding header gives them.
+// claimed is the window that the deciding header names, and what it is called.
 func claimed(claim string) (window, words string) {
 	switch claim {
 	case "five_hour":
@@ -104,8 +107,8 @@ func claimed(claim string) (window, words string) {
 	return "", strings.ReplaceAll(claim, "_", " ") + " limit"
 }
 
-// reset is when the window that decides starts anew, if that is known.
-func (l Limits) reset() time.Time {
+// Ends is when the window that decides starts anew, if that is known.
+func (l Limits) Ends() time.Time {
 	name, _ := claimed(l.Claim)
 	for _, w := range l.Windows {
 		if w.Name == name && !w.Reset.IsZero() {
@@ -129,8 +132,9 @@ func (l Limits) reset() time.Time {
 	return last
 }
 
-// String says which limit was hit and when it ends, in the zone local.
-func (l Limits) describe(now time.Time, local *time.Location) string {
+// Describe says which limit was hit and when it ends, in the zone local; ""
+// if that is not known.
+func (l Limits) Describe(now time.Time, local *time.Location) string {
 	_, words := claimed(l.Claim)
 	name, _ := claimed(l.Claim)
 	for _, w := range l.Windows {
@@ -138,7 +142,7 @@ func (l Limits) describe(now time.Time, local *time.Location) string {
 			words += " (" + strconv.Itoa(int(w.Used*100+0.5)) + "% used)"
 		}
 	}
-	if t := l.reset(); t.After(now) {
+	if t := l.Ends(); t.After(now) {
 		words += " resets " + clockTime(t, now, local)
 	} else if l.Claim == "" {
 		return ""
@@ -153,11 +157,11 @@ func clockTime(t, now time.Time, local *time.Location) string {
 	if t.YearDay() != now.YearDay() || t.Year() != now.Year() {
 		layout = "Mon 2 Jan 15:04 MST"
 	}
-	return "at " + t.Format(layout) + " (in " + roughly(t.Sub(now)) + ")"
+	return "at " + t.Format(layout) + " (in " + Roughly(t.Sub(now)) + ")"
 }
 
-// roughly tells a duration in its two greatest units.
-func roughly(d time.Duration) string {
+// Roughly tells a duration in its two greatest units.
+func Roughly(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return strconv.Itoa(max(1, int(d.Round(time.Second)/time.Second))) + "s"
@@ -170,26 +174,9 @@ func roughly(d time.Duration) string {
 	return strconv.Itoa(int(d.Round(time.Hour)/(24*time.Hour))) + " days"
 }
 
-// Limits returns the rate limits that the newest answer told of.
-func (c *Client) Limits() Limits {
-	c.limit.Lock()
-	defer c.limit.Unlock()
-	return c.limit.last
-}
-
-func (c *Client) noteLimits(h http.Header) Limits {
-	l, ok := readLimits(h, time.Now())
-	if ok {
-		c.limit.Lock()
-		c.limit.last = l
-		c.limit.Unlock()
-	}
-	return l
-}
-
-// retryAfter reads how long the upstream asks to wait. ok is false if it does
+// After reads how long the upstream asks to wait. ok is false if it does
 // not ask. A date is compared with the upstream's own clock, if it tells it.
-func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
+func After(h http.Header, now time.Time) (d time.Duration, ok bool) {
 	if v := h.Get("Retry-After-Ms"); v != "" {
 		if n, err := strconv.ParseFloat(v, 64); err == nil {
 			return seconds(n / 1000), true
