@@ -13,14 +13,34 @@ func (s *scan) links(r *row, agentFile bool) bool {
 }
 
 // leaf returns the row at which the conversation ends: the last one of it, or
-// -1.
+// -1. Where lines have changed places it is the last that hangs on that.
 func (s *scan) leaf(agentFile bool) int {
-	for i := len(s.rows) - 1; i >= 0; i-- {
-		if s.links(&s.rows[i], agentFile) {
-			return i
+	leaf := len(s.rows) - 1
+	for leaf >= 0 && !s.links(&s.rows[leaf], agentFile) {
+		leaf--
+	}
+	for i := leaf - 1; i >= 0; i-- {
+		r := &s.rows[i]
+		if r.parent == s.rows[leaf].uuid && s.links(r, agentFile) && !r.boundary && !s.descends(leaf, i) {
+			leaf, i = i, len(s.rows)
 		}
 	}
-	return -1
+	return leaf
+}
+
+// descends reports whether row i hangs on row from, over any number of rows.
+func (s *scan) descends(i, from int) bool {
+	for range len(s.rows) { // more would be a cycle
+		if i == from {
+			return true
+		}
+		j, ok := s.index[s.rows[i].parent]
+		if !ok {
+			return false
+		}
+		i = j
+	}
+	return true
 }
 
 // before returns the row of the conversation that stands before row i in the

@@ -146,9 +146,11 @@ func (w *Writer) Sink(e agent.Event) error {
 	case agent.Local:
 		err = c.system(e.At, "local_command", "info", "<local-command-stdout>"+b.Text+"</local-command-stdout>")
 	case agent.Compacted:
+		w.live = true
 		err = c.compacted(e.At, b)
 	case agent.Rewound:
 		if b.History != nil {
+			w.live = true
 			err = c.rewound(e.At, b)
 		}
 	case agent.Changed:
