@@ -24,11 +24,10 @@ type Engine struct {
 	Told func(audit.Record)
 }
 
-// NewEngine joins b with a Compactor of o. Aside, Overhead and References are
-// filled in.
+// NewEngine joins b with a Compactor of o. Aside and Overhead are filled in.
 func NewEngine(b *Builder, o compact.Options) *Engine {
 	o.Aside = func(h []agent.Message, instruction string) *agent.Request { return b.Aside(h, "compact", instruction) }
-	o.Overhead, o.References = b.Overhead, b.references
+	o.Overhead = b.Overhead
 	return &Engine{Builder: b, Compactor: compact.New(o)}
 }
 
@@ -88,11 +87,4 @@ func (e *Engine) renew() {
 	}
 	sections, tools := e.Renew()
 	e.Reset("the history was replaced by a summary", sections, tools)
-}
-
-// references reports whether tool references may be sent.
-func (b *Builder) references() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.o.ToolSearch
 }

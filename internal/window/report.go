@@ -111,6 +111,7 @@ type Account struct {
 	Agents    []agent.AgentInfo
 	Model     string
 	Usage     *agent.Usage // of the newest response, if there was one
+	Counted   int          // what the upstream's own count of the request says, or 0
 }
 
 // Report makes the account: what the upstream counted where it has, and
@@ -152,7 +153,11 @@ func (a Account) Report() Report {
 	promptTokens := compact.TokensOf(len(a.Builder.System()))
 	files := notes[NoteInstructions] + notes[NoteMemory]
 	known := promptTokens + system + mcp + files + notes[NoteAgents] + notes[NoteSkills]
-	r.Total = max(a.Compactor.Tokens(a.History), known)
+	r.Total = a.Counted
+	if r.Total == 0 {
+		r.Total = a.Compactor.Tokens(a.History)
+	}
+	r.Total = max(r.Total, known)
 	spoken := r.Total - known
 	r.Messages.Other = max(0, spoken-r.Messages.Calls-r.Messages.Results-r.Messages.Assistant-r.Messages.User-otherNotes(notes))
 	used := []Category{

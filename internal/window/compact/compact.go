@@ -45,8 +45,6 @@ type Options struct {
 	Limits Limits
 	// Overhead is the estimated size, in tokens, of system text and tools. Nil: 0.
 	Overhead func() int
-	// References says that the upstream takes tool references. Nil: no.
-	References func() bool
 	// Restore returns what stands around a summary, read anew. Nil: nothing.
 	Restore func(ctx context.Context, h []agent.Message) Restored
 	// Hook runs PreCompact and PostCompact. Nil: no hooks.

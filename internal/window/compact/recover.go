@@ -170,8 +170,9 @@ func (c *Compactor) repair(out *Outcome, me *agent.ModelError) bool {
 		out.Note = "The upstream refuses one block after the other; no more are taken out."
 		return false
 	}
-	refs := c.o.References != nil && c.o.References()
-	h, cuts := Repair(Sendable(out.History, refs), me.Path, me.Message)
+	// References to tools stay as they are: turning them into text, where
+	// that is needed, moves no block.
+	h, cuts := Repair(Sendable(out.History, true), me.Path, me.Message)
 	out.apply(h, cuts)
 	if !out.Changed {
 		return false

@@ -42,8 +42,10 @@ type Options struct {
 	// Tools are the names of the tools on offer: sentences about a tool that
 	// is not there are left out.
 	Tools []string
-	// Agent, if not "", makes the prompt of a sub-agent from that text.
+	// Agent, if not "", makes the prompt of an agent from that text: of a
+	// sub-agent, or with Lead of the one that leads the main conversation.
 	Agent string
+	Lead  bool
 	// Unattended says that nobody can answer questions (print mode).
 	Unattended bool
 }
@@ -64,7 +66,11 @@ func Sections(o Options) []Section {
 		add("identity", minimal)
 	case o.Agent != "":
 		add("agent", o.Agent)
-		add("handback", handback)
+		if o.Lead {
+			add("care", care)
+		} else {
+			add("handback", handback)
+		}
 		add("tools", o.tools())
 		add("notes", notes)
 	default:

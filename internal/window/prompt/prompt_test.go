@@ -38,6 +38,7 @@ func TestSections(t *testing.T) {
 		"custom":     {Custom: []string{"One.\n", "", "Two."}, Tools: all, Append: "End."},
 		"boundary":   {Custom: []string{"Constant.", Boundary, "Varying."}, Append: "End."},
 		"agent":      {Tools: []string{"Read", "Grep", "Bash"}, Agent: "You look for things."},
+		"lead":       {Tools: []string{"Read", "Bash"}, Agent: "You keep the garden.", Lead: true},
 	} {
 		got := render(Sections(o))
 		file := filepath.Join("testdata", name+".golden")
