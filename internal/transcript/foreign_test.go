@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -220,5 +221,18 @@ func FuzzLoad(f *testing.F) {
 		}
 		reload(t, p)
 		summarize(p)
+	})
+}
+
+func FuzzUnquote(f *testing.F) {
+	for _, s := range []string{`"a\n\"\\\u00e9\ud83d\ude00\ud83d x\/\b\f\r\t"`, `"\q"`, `"\u12"`, `"`, `"\"`, `"a"b"`, "\"\xff\"", "\"\x01\""} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var want string
+		valid := len(raw) > 0 && raw[0] == '"' && raw[len(raw)-1] == '"' && json.Unmarshal(raw, &want) == nil
+		if got, ok := unquote(raw); ok != valid || got != want {
+			t.Errorf("%q: got %q, %v, want %q, %v", raw, got, ok, want, valid)
+		}
 	})
 }

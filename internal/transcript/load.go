@@ -222,7 +222,7 @@ func load(path, trace, id string, o LoadOptions) (*Loaded, error) {
 	if leaf >= 0 {
 		l.leaf = s.rows[leaf].uuid
 	}
-	h, err := s.assemble(l, s.conversation(f, leaf, id != ""), func(r *row) ([]byte, error) { return r.bytes(f) })
+	h, err := s.assemble(l, f, s.conversation(f, leaf, id != ""))
 	if err != nil {
 		return nil, err
 	}

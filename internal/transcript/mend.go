@@ -46,9 +46,35 @@ func (d *mender) mend(h []msg) []msg {
 		d.user(msg{Message: agent.Message{Role: agent.User, Meta: true}, leaf: d.out[len(d.out)-1].leaf})
 	}
 	for i := range d.out {
-		d.out[i].Message = d.out[i].Encode()
+		m := &d.out[i]
+		m.Wire = agent.AppendBlocks(make([]byte, 0, room(m.Blocks)), m.Blocks)
 	}
 	return d.out
+}
+
+// room guesses how many bytes the encoding of bs takes.
+func room(bs []agent.Block) int {
+	n := 16
+	for _, b := range bs {
+		n += 256
+		switch b := b.(type) {
+		case *agent.Text:
+			n += len(b.Text) + len(b.Text)/16
+		case *agent.Thinking:
+			n += len(b.Text) + len(b.Text)/16 + len(b.Signature)
+		case *agent.ToolUse:
+			n += len(b.Input)
+		case *agent.ToolResult:
+			n += room(b.Blocks)
+		case *agent.Image:
+			n += len(b.Data)
+		case *agent.Document:
+			n += len(b.Data)
+		case *agent.Opaque:
+			n += len(b.Raw)
+		}
+	}
+	return n
 }
 
 func (d *mender) last() *msg {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -22,13 +23,17 @@ type msg struct {
 // assemble decodes rows, in order, into messages. As in the history that is
 // sent, neighbours of one role are one message; blocks of one response belong
 // together though results of its first calls stand between.
-func (s *scan) assemble(l *Loaded, rows []int, read func(*row) ([]byte, error)) ([]msg, error) {
+func (s *scan) assemble(l *Loaded, f io.ReaderAt, rows []int) ([]msg, error) {
 	var h []msg
+	var buf []byte // decode keeps nothing of it
 	for _, i := range rows {
 		r := &s.rows[i]
-		data, err := read(r)
+		data, err := r.bytes(f, buf)
 		if err != nil {
 			return nil, fmt.Errorf("reading line %d: %w", r.n, err)
+		}
+		if r.data == nil {
+			buf = data
 		}
 		m, ok, err := decode(r, data, l)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -278,33 +279,12 @@ func (s *scan) title() string {
 	return ""
 }
 
-// bytes returns the line of r.
-func (r *row) bytes(f io.ReaderAt) ([]byte, error) {
+// bytes returns the line of r, in buf if there is room for it.
+func (r *row) bytes(f io.ReaderAt, buf []byte) ([]byte, error) {
 	if r.data != nil {
 		return r.data, nil
 	}
-	data := make([]byte, r.size)
-	_, err := f.ReadAt(data, r.off)
-	return data, err
-}
-
-// unquote decodes a JSON string. Most have no escape in them.
-func unquote(raw []byte) (string, bool) {
-	if len(raw) < 2 || raw[0] != '"' {
-		return "", false
-	}
-	in := raw[1 : len(raw)-1]
-	plain := true
-	for _, c := range in {
-		if c == '\\' || c < ' ' || c >= 0x80 {
-			plain = false
-			break
-		}
-	}
-	if plain {
-		return string(in), true
-	}
-	var s string
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
+	buf = slices.Grow(buf[:0], r.size)[:r.size]
+	_, err := f.ReadAt(buf, r.off)
+	return buf, err
 }

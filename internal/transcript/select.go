@@ -93,7 +93,7 @@ func (s *scan) conversation(f io.ReaderAt, leaf int, agentFile bool) []int {
 
 // preserved puts the rows that a compaction kept behind their anchor.
 func (s *scan) preserved(f io.ReaderAt, rows []int, agentFile bool) []int {
-	data, err := s.rows[rows[0]].bytes(f)
+	data, err := s.rows[rows[0]].bytes(f, nil)
 	if err != nil {
 		return rows
 	}
