@@ -127,10 +127,8 @@ func (o *owner) next() {
 	default:
 		return
 	}
-	if !o.first {
-		o.first = true
-		w.start = o.start
-	}
+	w.start, w.first = o.start, !o.first
+	o.first = true
 	var ctx context.Context
 	ctx, o.turn = context.WithCancelCause(o.ctx)
 	s.setRunning(true)

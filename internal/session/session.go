@@ -149,8 +149,10 @@ type Expansion struct {
 	Inputs []agent.Input
 	// Clear starts the conversation anew.
 	Clear bool
-	// Name is the command's, for hooks.
-	Name string
+	// Name is the command's, for the UserPromptExpansion hooks, which are
+	// asked before Messages are sent; the others say how it was called and
+	// where it comes from. Kind is slash_command if empty, or mcp_prompt.
+	Name, Args, Source, Kind string
 }
 
 // A Query answers what a host asks.
@@ -226,7 +228,7 @@ func New(o Options) *Session {
 		}
 	}
 	return &Session{o: o, log: journal.New(o.Sink), inputs: make(chan submission), closing: make(chan struct{}), over: make(chan struct{}),
-		id: o.ID, mode: o.Mode, model: o.Model, thought: o.Thinking, effort: o.Effort, history: h,
+		id: o.ID, mode: o.Mode, model: o.Model, thought: o.Thinking, effort: o.Effort, history: h, pending: started{source: o.Source},
 		asks: map[string]asked{}, agents: map[string]*node{}}
 }
 

@@ -18,7 +18,8 @@ import (
 type work struct {
 	prompts []queued
 	compact *agent.Compact
-	start   <-chan started // the session's start, for the first turn
+	start   <-chan started // what came of the session's start
+	first   bool           // the first turn waits for it
 }
 
 // started is what the SessionStart hooks left.
@@ -37,12 +38,13 @@ type turn struct {
 	prompts []string // uuids
 	fates   []string // uuids whose end is told
 	hist    []agent.Message
-	quiet   []queued     // prompts to be said before the one that makes the turn
-	late    []agent.Said // what is said once the call at the end of the history has its result
-	nudged  bool         // asked for structured output
-	wrong   int          // structured answers that did not fit
-	hooks   int          // stop hooks that made the model go on
-	told    bool         // Began was
+	quiet   []queued      // prompts to be said before the one that makes the turn
+	late    []agent.Said  // what is said once the call at the end of the history has its result
+	notes   []agent.Block // of hooks on the prompt's expansion
+	nudged  bool          // asked for structured output
+	wrong   int           // structured answers that did not fit
+	hooks   int           // stop hooks that made the model go on
+	told    bool          // Began was
 }
 
 // run does one turn. Settled is its last event, but for a turn that the end
@@ -88,11 +90,17 @@ func (t *turn) guarded(w work) (out agent.Outcome, settled bool) {
 			out, settled = agent.Outcome{Subtype: "error_during_execution", IsError: true, Reason: "turn_setup_failed", Errors: []string{text}}, true
 		}
 	}()
-	if w.start != nil {
+	if w.first {
 		select {
 		case st := <-w.start:
 			t.s.note(st)
 		case <-t.ctx.Done():
+		}
+	} else { // it was taken before, unless that turn was interrupted
+		select {
+		case st := <-w.start:
+			t.s.note(st)
+		default:
 		}
 	}
 	if w.compact != nil {
@@ -139,6 +147,9 @@ func (t *turn) prompt(q queued) (agent.Outcome, bool) {
 			if err := t.act(exp); err != nil {
 				return t.refused(q, err.Error())
 			}
+			if why := t.expanded(q, exp); why != "" {
+				return t.refused(q, why)
+			}
 			msgs, local, failed = exp.Messages, exp.Local, exp.Failed
 			for i := range msgs {
 				msgs[i] = named(msgs[i], q, i, s.o.NewID)
@@ -161,7 +172,7 @@ func (t *turn) prompt(q queued) (agent.Outcome, bool) {
 	if len(msgs) == 0 {
 		return agent.Outcome{Reason: loop.Completed, Text: local, IsError: failed}, true
 	}
-	t.say(msgs, notes, q.Replay)
+	t.say(msgs, append(t.notes, notes...), q.Replay)
 	return t.converse()
 }
 
@@ -259,6 +270,28 @@ func (t *turn) compacted(ctx context.Context, c agent.Compacted, h []agent.Messa
 	}
 	t.s.note(t.s.begin(ctx, "compact"))
 	return Mend(c.History, "")
+}
+
+// expanded asks the UserPromptExpansion hooks about a command. why, if not "",
+// says that it must not be carried out.
+func (t *turn) expanded(q queued, exp Expansion) (why string) {
+	if exp.Name == "" || len(exp.Messages) == 0 {
+		return ""
+	}
+	kind := exp.Kind
+	if kind == "" {
+		kind = "slash_command"
+	}
+	r := t.s.hook(t.ctx, agent.Moment{Event: "UserPromptExpansion", Match: exp.Name, Fields: map[string]any{
+		"expansion_type": kind, "command_name": exp.Name, "command_args": exp.Args, "command_source": exp.Source, "prompt": agent.TextOf(q.Blocks)}})
+	if r.Block || r.Halt {
+		if r.Reason == "" {
+			return "A hook blocked the command /" + exp.Name + "."
+		}
+		return r.Reason
+	}
+	t.notes = hookNotes("UserPromptExpansion", r.Context)
+	return ""
 }
 
 // submitted asks the UserPromptSubmit hooks. why, if not "", says that the

@@ -61,6 +61,65 @@ func TestHooks(t *testing.T) {
 	})
 }
 
+func TestExpansionHooks(t *testing.T) {
+	each(t, func(t *testing.T) {
+		b := start(t, answers("ok"), func(o *Options) {
+			o.Expand = func(_ context.Context, p agent.Prompt) (Expansion, error) {
+				name, args, _ := strings.Cut(agent.TextOf(p.Blocks)[1:], " ")
+				return Expansion{Name: name, Args: args, Messages: []agent.Message{{UUID: "other", Blocks: []agent.Block{&agent.Text{Text: "do " + args}}}}}, nil
+			}
+			o.Hook = func(_ context.Context, m agent.Moment) agent.HookResult {
+				if m.Event != "UserPromptExpansion" {
+					return agent.HookResult{}
+				}
+				return agent.HookResult{Block: m.Fields["command_args"] == "harm", Reason: "no", Context: []string{"careful with " + m.Match}}
+			}
+		})
+		b.prompt("/x harm")
+		b.prompt("/x good")
+		es := b.finish()
+		os := outcomes(es)
+		if !os[0].IsError || os[0].Text != "no" || os[1].Text != "ok" || len(b.up.reqs) != 1 {
+			t.Errorf("%+v", os)
+		}
+		if s := sent(b.up.reqs[0]); !strings.Contains(s, "careful with x") || !strings.Contains(s, "do good") {
+			t.Error(s)
+		}
+		for _, s := range bodies[agent.Said](es) {
+			if s.Replay && s.Message.UUID != "u-/x good" {
+				t.Errorf("the echo has the uuid %s", s.Message.UUID)
+			}
+		}
+	})
+}
+
+// What SessionStart hooks say is not lost to an interrupt that came first.
+func TestStartIsNotLost(t *testing.T) {
+	each(t, func(t *testing.T) {
+		b := start(t, answers("ok"), func(o *Options) {
+			o.Hook = func(_ context.Context, m agent.Moment) agent.HookResult {
+				if m.Event == "SessionStart" {
+					time.Sleep(time.Minute)
+					return agent.HookResult{Context: []string{"rules of the house"}}
+				}
+				return agent.HookResult{}
+			}
+		})
+		b.prompt("one")
+		time.Sleep(time.Second)
+		b.submit(agent.Interrupt{})
+		time.Sleep(2 * time.Minute)
+		b.prompt("two")
+		es := b.finish()
+		if os := outcomes(es); len(os) != 2 || os[0].Reason != "aborted_streaming" || os[1].Text != "ok" {
+			t.Errorf("%+v", os)
+		}
+		if s := sent(b.up.reqs[0]); !strings.Contains(s, "rules of the house") || !strings.Contains(s, "one") {
+			t.Error(s)
+		}
+	})
+}
+
 func TestStopHookThatNeverEnds(t *testing.T) {
 	each(t, func(t *testing.T) {
 		b := start(t, answers("done"), func(o *Options) {
