@@ -136,7 +136,7 @@ func TestSources(t *testing.T) {
 func TestImports(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"r/CLAUDE.md": "See @docs/a.md and `@docs/b.md`, (@docs/c\\ d.md) me@docs/b.md @team @gone.md.\n```\n@docs/b.md\n```\n" +
+		"r/CLAUDE.md": "See @docs/a.md and `@docs/b.md` ``or ` @docs/b.md``, (@docs/c\\ d.md) me@docs/b.md @team @gone.md.\n```\n@docs/b.md\n```\n" +
 			"<!-- @docs/b.md\n -->\n@~/secret.md @docs @link.md @/home/u/ok.md",
 		"r/docs/a.md":      "A @../CLAUDE.md @1.md",
 		"r/docs/b.md":      "B",
