@@ -16,7 +16,8 @@ func (t *turn) mend(ctx context.Context, r *reply) bool {
 	text := slices.ContainsFunc(r.blocks, func(b agent.Block) bool { return !thinking(b) && !blank(b) })
 	if t.cuts++; len(r.blocks) > 0 && t.cuts <= maxCuts && (text || t.cuts < maxCuts) {
 		if text {
-			t.carry(r, me != nil && me.Fault == agent.FaultTruncated)
+			// compat: after an error event the next text alone is the answer.
+			t.carry(r, me != nil && me.Fault == agent.FaultTruncated && me.Type == "")
 			t.nudge(goOnCut)
 		}
 		return true

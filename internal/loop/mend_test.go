@@ -15,7 +15,7 @@ import (
 )
 
 var errCut = &agent.ModelError{Op: "read", Fault: agent.FaultTruncated, Message: "connection reset"}
-var errOverload = &agent.ModelError{Op: "read", Fault: agent.FaultTransient, Status: 529, Message: "overloaded"}
+var errOverload = &agent.ModelError{Op: "read", Fault: agent.FaultTruncated, Type: "overloaded_error", Message: "overloaded"}
 
 // A response of text, two calls and text is cut, or an error comes, before
 // each of its events. The answer after it is the same text and calls if the
