@@ -84,6 +84,7 @@ type Dialer struct {
 	viaProxy  bool        // the proxy resolves names
 	unverify  bool        // somebody asked for no verification; refused
 	netDialer net.Dialer
+	lookup    func(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
 // New returns a Dialer. It reads no file and opens no connection. Its error
@@ -101,7 +102,7 @@ func New(o Options) (*Dialer, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Dialer{o: o, viaProxy: truth(o.Env("CLAUDE_CODE_PROXY_RESOLVES_HOSTS"))}
+	d := &Dialer{o: o, viaProxy: truth(o.Env("CLAUDE_CODE_PROXY_RESOLVES_HOSTS")), lookup: net.DefaultResolver.LookupNetIP}
 	var errProxy, errTrust, errCert error
 	d.proxies, errProxy = newProxies(o.Env)
 	errTrust = d.trust.init(o.Env, o.Log)
@@ -257,7 +258,7 @@ func (d *Dialer) screen(ctx context.Context, u Use, host, port string) error {
 	if d.viaProxy {
 		return nil
 	}
-	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	addrs, err := d.lookup(ctx, "ip", host)
 	if err != nil {
 		return fmt.Errorf("%s: cannot tell where %s is before the proxy connects to it; if only the proxy can resolve names, set CLAUDE_CODE_PROXY_RESOLVES_HOSTS=1: %w", u.why(), host, err)
 	}

@@ -493,18 +493,29 @@ func TestControl(t *testing.T) {
 	}{
 		{"http://10.0.0.1/", "", "a private address"},
 		{"http://10.0.0.1/", "1", "a private address"},
-		{"http://name.invalid/", "", "CLAUDE_CODE_PROXY_RESOLVES_HOSTS=1"},
-		{"http://name.invalid/", "1", ""},
+		{"http://unknown.x.test/", "", "CLAUDE_CODE_PROXY_RESOLVES_HOSTS=1"},
+		{"http://unknown.x.test/", "1", ""},
+		{"http://inside.x.test/", "", "a private address"},
+		{"http://outside.x.test/", "", ""},
 		{"http://93.184.216.34/", "", ""},
 	} {
-		_, c := open(t, Options{Env: env(map[string]string{"HTTP_PROXY": ps.URL, "CLAUDE_CODE_PROXY_RESOLVES_HOSTS": tt.resolves})}, Use{Control: noLoopback})
+		d, c := open(t, Options{Env: env(map[string]string{"HTTP_PROXY": ps.URL, "CLAUDE_CODE_PROXY_RESOLVES_HOSTS": tt.resolves})}, Use{Control: noLoopback})
+		d.lookup = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+			switch host {
+			case "inside.x.test":
+				return []netip.Addr{netip.MustParseAddr("93.184.216.34"), netip.MustParseAddr("10.0.0.1")}, nil
+			case "outside.x.test":
+				return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
+			}
+			return nil, &net.DNSError{Name: host, IsNotFound: true}
+		}
 		_, err := fetch(t, c, tt.url)
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("%s, proxy resolves %q: got %v, want %q", tt.url, tt.resolves, err, tt.want)
 		}
 	}
-	if got := len(p.requests()); got != 2 {
-		t.Errorf("the proxy saw %d requests, want 2", got)
+	if got := len(p.requests()); got != 3 {
+		t.Errorf("the proxy saw %d requests, want 3", got)
 	}
 }
 

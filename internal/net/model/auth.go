@@ -85,7 +85,7 @@ func (c *credential) helped(ctx context.Context) (string, error) {
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return "", cause(ctx)
+		return "", context.Cause(ctx)
 	}
 	c.mu.Lock()
 	v, fresh := c.value, time.Since(c.made) < c.auth.HelperTTL
@@ -95,7 +95,7 @@ func (c *credential) helped(ctx context.Context) (string, error) {
 	}
 	v, err := c.auth.Helper(ctx)
 	if ctx.Err() != nil {
-		return "", cause(ctx)
+		return "", context.Cause(ctx)
 	}
 	v = strings.TrimSpace(v)
 	switch {

@@ -197,7 +197,7 @@ func (c *Client) probeStream(ctx context.Context, req *agent.Request, wholeIsFin
 				note("no request id")
 			}
 			ok = wholeIsFine || !d.Whole
-			if d.Usage.In == 0 {
+			if d.Usage.Prompt() == 0 {
 				note("no token counts at the start")
 			}
 		case agent.Retrying:

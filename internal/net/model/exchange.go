@@ -121,7 +121,7 @@ func (x *exchange) read(ctx context.Context, resp *http.Response) error {
 		select {
 		case buf = <-x.free:
 		case <-ctx.Done():
-			return cause(ctx)
+			return context.Cause(ctx)
 		}
 		if buf == nil {
 			buf = make([]byte, bufferSize)
@@ -131,7 +131,7 @@ func (x *exchange) read(ctx context.Context, resp *http.Response) error {
 			select {
 			case x.data <- buf[:n]:
 			case <-ctx.Done():
-				return cause(ctx)
+				return context.Cause(ctx)
 			}
 		} else {
 			x.free <- buf

@@ -362,7 +362,7 @@ func (e *clockError) Error() string {
 // ended returns the cause if ctx is over.
 func ended(ctx context.Context) error {
 	if ctx.Err() != nil {
-		return cause(ctx)
+		return context.Cause(ctx)
 	}
 	return nil
 }

@@ -12,7 +12,6 @@
 package model
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -235,6 +234,3 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	}
 	return nil
 }
-
-// cause is why ctx ended.
-func cause(ctx context.Context) error { return context.Cause(ctx) }

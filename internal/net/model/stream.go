@@ -33,7 +33,8 @@ func (c *Client) Stream(ctx context.Context, req *agent.Request) iter.Seq2[agent
 }
 
 // A run is one call of Stream: attempts, one after the other, until one
-// succeeds or nothing more can be done.
+// succeeds or nothing more can be done. It lives as long as the call, as its
+// ctx does.
 type run struct {
 	c     *Client
 	ctx   context.Context
@@ -386,7 +387,7 @@ func wait[T any](r *run, ch <-chan T, told *time.Time, clocks ...clock) (v T, op
 			return v, open, nil
 		case <-r.ctx.Done():
 			t.Stop()
-			return v, false, cause(r.ctx)
+			return v, false, context.Cause(r.ctx)
 		case <-t.C:
 		}
 		now := time.Now()
