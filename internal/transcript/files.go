@@ -117,7 +117,7 @@ func copyLines(from, to string, edit func([]byte) []byte) error {
 func forkLine(l []byte, old, id string) []byte {
 	var uuid []byte
 	forked := false
-	_ = jsonl.Fields(l, func(name, value []byte) bool { // as far as it can be read
+	_ = fields(l, func(name, value []byte) bool { // as far as it can be read
 		switch string(name) {
 		case "uuid":
 			uuid = value
@@ -139,7 +139,7 @@ func forkLine(l []byte, old, id string) []byte {
 
 func renameLine(l []byte, old, id string) []byte {
 	out := bytes.Clone(l)
-	_ = jsonl.Fields(l, func(name, value []byte) bool { // as far as it can be read
+	_ = fields(l, func(name, value []byte) bool { // as far as it can be read
 		if string(name) != "sessionId" {
 			return true
 		}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
-	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
 )
 
 // A line is one line of a transcript in the making. tail stands between pre
@@ -195,7 +194,7 @@ func slim(data []byte, levels int) []byte {
 		return []byte("null")
 	}
 	b := []byte{'{'}
-	_ = jsonl.Fields(data, func(name, value []byte) bool { // json.Marshal wrote it
+	_ = fields(data, func(name, value []byte) bool { // json.Marshal wrote it
 		if len(value) > wholeMember {
 			if value[0] != '{' || levels <= 1 {
 				return true

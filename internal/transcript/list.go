@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
 )
 
 // A Summary is what a list shows of a session. It is read from the beginning
@@ -199,7 +197,7 @@ func (p *peek) line(l []byte) {
 	}
 	p.s.note(h, nil)
 	p.talk = p.talk || r.kind == userLine || r.kind == assistantLine
-	_ = jsonl.Fields(l, func(name, value []byte) bool { // read has been over it
+	_ = fields(l, func(name, value []byte) bool { // read has been over it
 		switch string(name) {
 		case "lastPrompt":
 			p.m.Last, _ = unquote(value)
@@ -214,7 +212,7 @@ func (p *peek) line(l []byte) {
 
 // firstLine returns what a person said in a message, cut, or "".
 func firstLine(message []byte) (text string) {
-	_ = jsonl.Fields(message, func(name, value []byte) bool { // what is no message says nothing
+	_ = fields(message, func(name, value []byte) bool { // what is no message says nothing
 		if string(name) != "content" {
 			return true
 		}

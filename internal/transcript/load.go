@@ -146,7 +146,7 @@ func recall(trace, id string) past {
 		}
 		var r Record
 		kind := ""
-		_ = jsonl.Fields(l.Data, func(name, value []byte) bool { // Unmarshal will tell
+		_ = fields(l.Data, func(name, value []byte) bool { // Unmarshal will tell
 			if string(name) == "k" {
 				kind, _ = unquote(value)
 			}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
-	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
 )
 
 // A msg is a message of the history in the making, and the lines it is from.
@@ -107,7 +106,7 @@ func decode(r *row, data []byte, l *Loaded) (m agent.Message, ok bool, err error
 		return m, false, nil
 	}
 	var message []byte
-	_ = jsonl.Fields(data, func(name, value []byte) bool { // the first pass has been over it
+	_ = fields(data, func(name, value []byte) bool { // the first pass has been over it
 		switch string(name) {
 		case "message":
 			message = value
@@ -120,7 +119,7 @@ func decode(r *row, data []byte, l *Loaded) (m agent.Message, ok bool, err error
 		return m, false, fmt.Errorf("no message")
 	}
 	var content []byte
-	if err := jsonl.Fields(message, func(name, value []byte) bool {
+	if err := fields(message, func(name, value []byte) bool {
 		if string(name) == "content" {
 			content = value
 		}
@@ -162,11 +161,10 @@ func content0(raw []byte) ([]agent.Block, error) {
 		return []agent.Block{&agent.Text{Text: t}}, nil
 	}
 	var bs []agent.Block
-	err := jsonl.Elements(raw, func(e []byte) bool {
+	err := elements(raw, func(e []byte) {
 		if b := block(e); b != nil {
 			bs = append(bs, b)
 		}
-		return true
 	})
 	if err != nil {
 		return nil, fmt.Errorf("content that is no list")
@@ -199,7 +197,7 @@ func plainBlock(raw []byte) agent.Block {
 	var text []byte
 	isError := false
 	odd := false
-	err := jsonl.Fields(raw, func(name, value []byte) bool {
+	err := fields(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "type":
 			typ, _ = unquote(value)

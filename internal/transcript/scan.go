@@ -66,8 +66,6 @@ type scan struct {
 	forked                                    string
 }
 
-var errStop = errors.New("stop")
-
 // scanFile makes the first pass over the file path.
 func scanFile(path string) (*scan, *os.File, error) {
 	f, err := os.Open(path)
@@ -130,7 +128,7 @@ func (l *head) read(data []byte, r *row) error {
 	text := func(value []byte) string {
 		t, ok := unquote(value)
 		if !ok && string(value) != "null" {
-			bad = errStop
+			bad = errSyntax
 		}
 		return t
 	}
@@ -139,7 +137,7 @@ func (l *head) read(data []byte, r *row) error {
 		return t
 	}
 	yes := func(value []byte) bool { return string(value) == "true" }
-	err := jsonl.Fields(data, func(name, value []byte) bool {
+	err := fields(data, func(name, value []byte) bool {
 		switch string(name) {
 		case "type":
 			l.typ = text(value)
@@ -193,7 +191,7 @@ func (l *head) read(data []byte, r *row) error {
 		return true
 	})
 	if err != nil || bad != nil {
-		return errStop
+		return errSyntax
 	}
 	switch l.typ {
 	case "user":
@@ -201,7 +199,7 @@ func (l *head) read(data []byte, r *row) error {
 		r.result = r.result || bytes.Contains(message[:min(len(message), 200)], []byte(`"tool_result"`))
 	case "assistant":
 		r.kind = assistantLine
-		return jsonl.Fields(message, func(name, value []byte) bool {
+		return fields(message, func(name, value []byte) bool {
 			switch string(name) {
 			case "id":
 				r.msg = loose(value)

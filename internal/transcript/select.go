@@ -3,8 +3,6 @@ package transcript
 import (
 	"io"
 	"slices"
-
-	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
 )
 
 // links reports whether a row may be part of the conversation of the file.
@@ -138,15 +136,15 @@ type keep struct {
 
 func keptOf(data []byte) (k keep) {
 	// What cannot be read keeps nothing: the walks below stop early.
-	_ = jsonl.Fields(data, func(name, meta []byte) bool {
+	_ = fields(data, func(name, meta []byte) bool {
 		if string(name) != "compactMetadata" {
 			return true
 		}
-		_ = jsonl.Fields(meta, func(name, value []byte) bool {
+		_ = fields(meta, func(name, value []byte) bool {
 			if n := string(name); n != "preservedSegment" && n != "preservedMessages" {
 				return true
 			}
-			_ = jsonl.Fields(value, func(name, value []byte) bool {
+			_ = fields(value, func(name, value []byte) bool {
 				switch t, _ := unquote(value); string(name) {
 				case "anchorUuid":
 					k.anchor = t
@@ -155,10 +153,9 @@ func keptOf(data []byte) (k keep) {
 				case "tailUuid":
 					k.tail = t
 				case "uuids":
-					_ = jsonl.Elements(value, func(e []byte) bool {
+					_ = elements(value, func(e []byte) {
 						u, _ := unquote(e)
 						k.uuids = append(k.uuids, u)
-						return true
 					})
 				}
 				return true

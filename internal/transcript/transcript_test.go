@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
-	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
 )
 
 const session = "11111111-2222-4333-8444-555555555555"
@@ -301,5 +300,3 @@ func valid(t *testing.T, l *Loaded) {
 		t.Fatalf("%d entries for %d messages", len(l.entries), len(h))
 	}
 }
-
-var _ = jsonl.Skips{}

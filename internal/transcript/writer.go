@@ -310,7 +310,7 @@ func (w *Writer) Append(typ string, members json.RawMessage) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var own []field
-	err := jsonl.Fields(members, func(name, value []byte) bool {
+	err := fields(members, func(name, value []byte) bool {
 		own = append(own, field{string(name), value})
 		return true
 	})
