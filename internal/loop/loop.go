@@ -69,7 +69,8 @@ type Loop struct {
 	Emit func(agent.Body)
 	// ID makes uuids. Concurrent.
 	ID func() string
-	// MaxSteps bounds the requests of the turn; 0 is no bound.
+	// MaxSteps bounds the requests of the turn, those not counted that mend
+	// another; 0 is no bound.
 	MaxSteps int
 	// Agent is the id of the sub-agent whose turn this is, or "".
 	Agent string

@@ -20,6 +20,7 @@ func (t *turn) mend(ctx context.Context, r *reply) bool {
 			t.carry(r, me != nil && me.Fault == agent.FaultTruncated && me.Type == "")
 			t.nudge(goOnCut)
 		}
+		t.free++
 		return true
 	}
 	if len(r.blocks) == 0 {
@@ -62,6 +63,7 @@ func (t *turn) recover(ctx context.Context, me *agent.ModelError) bool {
 	h, ok := t.l.Recover(ctx, t.end.History, me)
 	if ok {
 		t.end.History = slices.Clip(h)
+		t.free++
 	}
 	return ok
 }
@@ -108,6 +110,7 @@ func (t *turn) rest(ctx context.Context, r *reply) bool {
 		if content {
 			t.carry(r, true)
 		}
+		t.free++
 		t.nudge(goOnLength)
 		return true
 	case "refusal":
@@ -115,10 +118,12 @@ func (t *turn) rest(ctx context.Context, r *reply) bool {
 			return t.trouble(agent.Trouble{Kind: "invalid_request", Text: "API Error: " + refuseTold}, Refused)
 		}
 		t.refused = true
+		t.free++
 		t.nudge(goOnRefuse)
 		return true
 	case "pause_turn":
 		if t.pauses++; t.pauses <= maxPauses && len(r.blocks) > 0 {
+			t.free++
 			return true
 		}
 	}
@@ -126,6 +131,7 @@ func (t *turn) rest(ctx context.Context, r *reply) bool {
 	if !content {
 		if !t.empty {
 			t.empty = true
+			t.free++
 			t.nudge(goOnEmpty)
 			return true
 		}

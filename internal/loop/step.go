@@ -32,6 +32,7 @@ type turn struct {
 
 	cuts, long, pauses, malformed, idle int
 	empty, refused                      bool
+	free                                int // requests that mend another and count as none
 	tried                               map[agent.Fault]bool
 	before                              string // text of the answer before a continuation
 	whole                               string
@@ -85,7 +86,7 @@ func (t *turn) step(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return t.abort(context.Cause(ctx), false)
 	}
-	if l.MaxSteps > 0 && t.end.Steps >= l.MaxSteps {
+	if l.MaxSteps > 0 && t.end.Steps-t.free >= l.MaxSteps {
 		return t.finish(MaxTurns)
 	}
 	if l.Budget != nil {

@@ -18,11 +18,22 @@ const lost = "What became of this call is not known: the session ended before it
 // result shares them with h.
 func Mend(h []agent.Message, open agent.CallID) []agent.Message {
 	var joined []agent.Message
-	for _, m := range h {
-		if m.Role == agent.Assistant {
-			m = untail(m)
+	for len(h) > 0 {
+		n := 1 // the blocks of one response may come one by one
+		for n < len(h) && h[n].Role == h[0].Role && h[n].ID == h[0].ID {
+			n++
 		}
-		joined = loop.Push(joined, m)
+		var part []agent.Message
+		for _, m := range h[:n] {
+			part = loop.Push(part, m)
+		}
+		for _, m := range part {
+			if m.Role == agent.Assistant {
+				m = untail(m)
+			}
+			joined = loop.Push(joined, m)
+		}
+		h = h[n:]
 	}
 	var out []agent.Message
 	seen := map[agent.CallID]bool{}

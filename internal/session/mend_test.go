@@ -58,6 +58,13 @@ assistant [{"type":"tool_use","id":"1","name":"T","input":{}}]
 assistant [{"type":"text","text":"t"},{"type":"tool_use","id":"1","name":"T","input":{}},{"type":"tool_use","id":"2","name":"T","input":{}}]
 user [{"type":"tool_result","tool_use_id":"1","content":"r1"},{"type":"tool_result","tool_use_id":"2","content":"r2"}]
 `},
+		{"thinking of a response that comes block by block, and of one that was cut", []agent.Message{user(text("a")),
+			{Role: agent.Assistant, ID: "0", Blocks: []agent.Block{&agent.Thinking{Text: "cut"}}},
+			{Role: agent.Assistant, ID: "1", Blocks: []agent.Block{&agent.Thinking{Text: "hm", Signature: "s"}}}, {Role: agent.Assistant, ID: "1", Blocks: []agent.Block{call("1")}}, user(result("1"))}, "",
+			`user [{"type":"text","text":"a"}]
+assistant [{"type":"thinking","thinking":"hm","signature":"s"},{"type":"tool_use","id":"1","name":"T","input":{}}]
+user [{"type":"tool_result","tool_use_id":"1","content":"r1"}]
+`},
 		{"results out of order, strange and twice", []agent.Message{user(text("a")), assistant(call("1"), call("2")), user(text("x"), result("2"), result("9"), result("1"), result("1"))}, "",
 			`user [{"type":"text","text":"a"}]
 assistant [{"type":"tool_use","id":"1","name":"T","input":{}},{"type":"tool_use","id":"2","name":"T","input":{}}]
