@@ -373,6 +373,12 @@ func appendElement(wire json.RawMessage, element []byte) json.RawMessage {
 func systemText(sections []prompt.Section, marks bool, ttl string) json.RawMessage {
 	var dst []byte
 	var text strings.Builder
+	left := 0 // marks to come; only the last two are set
+	for _, x := range sections {
+		if x.Mark {
+			left++
+		}
+	}
 	flush := func(mark bool) {
 		if text.Len() == 0 {
 			return
@@ -385,10 +391,14 @@ func systemText(sections []prompt.Section, marks bool, ttl string) json.RawMessa
 		dst = append(dst, `{"type":"text","text":`...)
 		dst = agent.AppendString(dst, text.String())
 		text.Reset()
+		if mark {
+			mark = marks && left <= 2
+			left--
+		}
 		switch {
-		case mark && marks && ttl == "1h":
+		case mark && ttl == "1h":
 			dst = append(dst, `,"cache_control":{"type":"ephemeral","ttl":"1h"}`...)
-		case mark && marks:
+		case mark:
 			dst = append(dst, `,"cache_control":{"type":"ephemeral"}`...)
 		}
 		dst = append(dst, '}')

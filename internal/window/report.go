@@ -119,28 +119,11 @@ type Account struct {
 func (a Account) Report() Report {
 	l := a.Compactor.Limits()
 	r := Report{Model: a.Model, RawMax: l.Window, Max: l.Window, Auto: l.Auto, Threshold: l.Threshold,
-		MemoryFiles: []MemoryShare{}, MCPTools: []ToolShare{}, SystemTools: []ToolShare{}, DeferredTools: []ToolShare{}, Agents: []AgentShare{}, Grid: [][]Square{}}
+		MemoryFiles: []MemoryShare{}, MCPTools: []ToolShare{}, SystemTools: []ToolShare{}, DeferredTools: []ToolShare{},
+		Agents: []AgentShare{}, Grid: [][]Square{}}
 	var scale compact.Scale
 	notes := r.messages(&scale, a.History)
-	tools := a.Builder.shares()
-	system, mcp, held, heldMCP := 0, 0, 0, 0
-	for _, t := range tools {
-		switch {
-		case t.Server != "":
-			r.MCPTools = append(r.MCPTools, t)
-			if t.Loaded {
-				mcp += t.Tokens
-			} else {
-				heldMCP += t.Tokens
-			}
-		case t.Loaded:
-			r.SystemTools = append(r.SystemTools, t)
-			system += t.Tokens
-		default:
-			r.DeferredTools = append(r.DeferredTools, t)
-			held += t.Tokens
-		}
-	}
+	tools := r.tools(a.Builder.shares())
 	if a.Memory != nil {
 		files, _ := a.Memory.Loaded()
 		for _, f := range files {
@@ -150,9 +133,9 @@ func (a Account) Report() Report {
 	for _, x := range a.Agents {
 		r.Agents = append(r.Agents, AgentShare{x.Name, "", compact.TokensOf(len(x.Name) + len(x.Description))})
 	}
-	promptTokens := compact.TokensOf(len(a.Builder.System()))
+	prefix := compact.TokensOf(len(a.Builder.System()))
 	files := notes[NoteInstructions] + notes[NoteMemory]
-	known := promptTokens + system + mcp + files + notes[NoteAgents] + notes[NoteSkills]
+	known := prefix + tools.system + tools.mcp + files + notes[NoteAgents] + notes[NoteSkills]
 	r.Total = a.Counted
 	if r.Total == 0 {
 		r.Total = a.Compactor.Tokens(a.History)
@@ -160,31 +143,24 @@ func (a Account) Report() Report {
 	r.Total = max(r.Total, known)
 	spoken := r.Total - known
 	r.Messages.Other = max(0, spoken-r.Messages.Calls-r.Messages.Results-r.Messages.Assistant-r.Messages.User-otherNotes(notes))
-	used := []Category{
-		{"system_prompt", "System prompt", promptTokens, "#7f8c8d", false, "used"},
-		{"system_tools", "System tools", system, "#95a5a6", false, "used"},
-		{"mcp_tools", "MCP tools", mcp, "#16a2b8", false, "used"},
-		{"custom_agents", "Sub-agents", notes[NoteAgents], "#8e6bbf", false, "used"},
-		{"memory_files", "Memory files", files, "#d98324", false, "used"},
-		{"skills", "Skills", notes[NoteSkills], "#c0a020", false, "used"},
-		{"messages", "Messages", spoken, "#5b7fd1", false, "used"},
-	}
-	used = slices.DeleteFunc(used, func(c Category) bool { return c.Tokens == 0 && c.ID != "messages" })
 	buffer := 0
 	if l.Auto && l.Window > 0 {
 		buffer = max(0, l.Window-l.Threshold)
 	}
-	r.Categories = used
-	if buffer > 0 {
-		r.Categories = append(r.Categories, Category{"autocompact_buffer", "Auto-compact buffer", buffer, "#555555", false, "buffer"})
+	rows := []Category{
+		{"system_prompt", "System prompt", prefix, "#7f8c8d", false, "used"},
+		{"system_tools", "System tools", tools.system, "#95a5a6", false, "used"},
+		{"mcp_tools", "MCP tools", tools.mcp, "#16a2b8", false, "used"},
+		{"custom_agents", "Sub-agents", notes[NoteAgents], "#8e6bbf", false, "used"},
+		{"memory_files", "Memory files", files, "#d98324", false, "used"},
+		{"skills", "Skills", notes[NoteSkills], "#c0a020", false, "used"},
+		{"messages", "Messages", spoken, "#5b7fd1", false, "used"},
+		{"autocompact_buffer", "Auto-compact buffer", buffer, "#555555", false, "buffer"},
+		{"free_space", "Free space", max(0, l.Window-r.Total-buffer), "#333333", false, "free"},
+		{"mcp_tools_deferred", "MCP tools (deferred)", tools.heldMCP, "#16a2b8", true, "deferred"},
+		{"system_tools_deferred", "System tools (deferred)", tools.held, "#95a5a6", true, "deferred"},
 	}
-	r.Categories = append(r.Categories, Category{"free_space", "Free space", max(0, l.Window-r.Total-buffer), "#333333", false, "free"})
-	for _, c := range []Category{{"mcp_tools_deferred", "MCP tools (deferred)", heldMCP, "#16a2b8", true, "deferred"},
-		{"system_tools_deferred", "System tools (deferred)", held, "#95a5a6", true, "deferred"}} {
-		if c.Tokens > 0 {
-			r.Categories = append(r.Categories, c)
-		}
-	}
+	r.Categories = slices.DeleteFunc(rows, func(c Category) bool { return c.Tokens == 0 && c.ID != "messages" && c.ID != "free_space" })
 	if l.Window > 0 {
 		r.Percentage = int(math.Round(100 * float64(r.Total) / float64(l.Window)))
 		r.Grid = grid(r.Categories, l.Window)
@@ -197,6 +173,35 @@ func (a Account) Report() Report {
 		r.Cache = &recs[len(recs)-1]
 	}
 	return r
+}
+
+// toolTokens are the sums over tools, by whose they are and whether they are sent.
+type toolTokens struct{ system, mcp, held, heldMCP int }
+
+// tools lists the tools in their rows.
+func (r *Report) tools(shares []ToolShare) toolTokens {
+	var n toolTokens
+	for _, t := range shares {
+		switch {
+		case t.Server != "" && t.Loaded:
+			n.mcp += t.Tokens
+		case t.Server != "":
+			n.heldMCP += t.Tokens
+		case t.Loaded:
+			n.system += t.Tokens
+		default:
+			n.held += t.Tokens
+		}
+		switch {
+		case t.Server != "":
+			r.MCPTools = append(r.MCPTools, t)
+		case t.Loaded:
+			r.SystemTools = append(r.SystemTools, t)
+		default:
+			r.DeferredTools = append(r.DeferredTools, t)
+		}
+	}
+	return n
 }
 
 // messages fills the breakdown and returns the tokens of each kind of note.

@@ -88,6 +88,11 @@ func text(s string) agent.Block { return &agent.Text{Text: s} }
 // turn runs one prompt to its answer, as a loop would.
 func (r *rig) turn(prompt string) (string, error) {
 	r.say(agent.User, "", text(prompt))
+	return r.goOn()
+}
+
+// goOn runs what is asked last to its answer.
+func (r *rig) goOn() (string, error) {
 	for range 200 {
 		r.take(r.e.Fit(r.t.Context(), r.h))
 		blocks, err := r.step()
