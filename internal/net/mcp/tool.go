@@ -1,0 +1,309 @@
+package mcp
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+)
+
+// maxDescription is how much of a server's description the model gets.
+const maxDescription = 2048
+
+// A tool is a server's tool as one of ours.
+type tool struct {
+	s      *Server
+	name   string // ours
+	def    *sdk.Tool
+	schema json.RawMessage
+	desc   string
+	load   bool // never deferred
+}
+
+// adapt makes tools of definitions. One that cannot be used is left out and
+// named; it costs no other.
+func (s *Server) adapt(defs []*sdk.Tool) (ts []*tool, skipped []Problem) {
+	seen := map[string]bool{}
+	for _, d := range defs {
+		schema, note, err := repair(d.InputSchema)
+		if err != nil || d.Name == "" {
+			if err == nil {
+				err = errors.New("it has no name")
+			}
+			skipped = append(skipped, Problem{s.Name, "invalid_tool", fmt.Sprintf("the tool %q is left out: %v", d.Name, err)})
+			continue
+		}
+		t := &tool{s: s, def: d, schema: schema, load: s.AlwaysLoad || d.Meta["anthropic/alwaysLoad"] == true}
+		t.name = ToolName(s.Name, d.Name, func(n string) bool { return seen[n] })
+		seen[t.name] = true
+		t.desc = d.Description
+		if note != "" {
+			t.desc = strings.TrimSpace(t.desc + "\n" + note)
+		}
+		if len(t.desc) > maxDescription {
+			t.desc = strings.ToValidUTF8(t.desc[:maxDescription-1], "") + "…"
+		}
+		ts = append(ts, t)
+	}
+	return ts, skipped
+}
+
+func (t *tool) Spec() agent.Spec {
+	return agent.Spec{Name: t.name, Description: t.desc, Schema: t.schema, Deferred: t.s.set.o.Deferred && !t.load}
+}
+
+// Inspect implements agent.Tool. What a server says of its tool is a hint: it
+// decides what may run side by side, never whether it may run.
+func (t *tool) Inspect(raw json.RawMessage) (agent.Effects, error) {
+	e := agent.Effects{Destructive: true}
+	if a := t.def.Annotations; a != nil {
+		e.ReadOnly, e.Concurrent = a.ReadOnlyHint, a.ReadOnlyHint
+		e.Idempotent = a.IdempotentHint || a.ReadOnlyHint
+		e.Destructive = !a.ReadOnlyHint && (a.DestructiveHint == nil || *a.DestructiveHint)
+	}
+	e.Interactive = t.def.Meta["anthropic/requiresUserInteraction"] == true
+	return e, nil
+}
+
+// Run calls the tool. A call whose answer was lost is made again only if that
+// does no harm; else its outcome is unknown, and said to be.
+func (t *tool) Run(ctx context.Context, c agent.Call) (agent.Result, error) {
+	var args map[string]any
+	if len(c.Input) > 0 {
+		if err := json.Unmarshal(c.Input, &args); err != nil {
+			return agent.Result{}, fmt.Errorf("the arguments are not an object: %w", err)
+		}
+	}
+	cs, err := t.s.live(ctx)
+	if err != nil {
+		return agent.Failed(err.Error()), nil
+	}
+	r, err := t.once(ctx, cs, c, args)
+	if err != nil && errors.Is(err, sdk.ErrSessionMissing) {
+		// The server forgot the session before it looked at the call.
+		if cs, err = t.s.again(ctx, cs); err == nil {
+			r, err = t.once(ctx, cs, c, args)
+		}
+	} else if err != nil && lost(err) && ctx.Err() == nil {
+		e, _ := t.Inspect(c.Input)
+		if !e.Idempotent {
+			res := agent.Failed(fmt.Sprintf("The connection to the MCP server %s was lost while %s ran: %v. Whether it took effect is unknown; look before you call it again.", t.s.Name, t.def.Name, err))
+			res.Unknown = true
+			return res, nil
+		}
+		if cs, err = t.s.live(ctx); err == nil {
+			r, err = t.once(ctx, cs, c, args)
+		}
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return agent.Result{}, context.Cause(ctx)
+		}
+		if e, ok := rpcError(err); ok {
+			return agent.Failed(fmt.Sprintf("MCP error %d: %s", e.Code, e.Message)), nil
+		}
+		return agent.Failed(fmt.Sprintf("The MCP server %s did not answer the call of %s: %v", t.s.Name, t.def.Name, err)), nil
+	}
+	return t.result(r), nil
+}
+
+// lost says whether err means that the connection went away, as against an
+// answer that is an error.
+func lost(err error) bool {
+	if _, ok := rpcError(err); ok {
+		return false
+	}
+	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+var errIdle = errors.New("nothing was heard of it for too long")
+
+// once makes the call under its clocks; progress winds the idle clock up.
+func (t *tool) once(ctx context.Context, cs *sdk.ClientSession, c agent.Call, args map[string]any) (*sdk.CallToolResult, error) {
+	o := t.s.set.o
+	total, idle := o.CallTimeout, o.Idle
+	if t.s.Timeout > 0 {
+		total = t.s.Timeout
+	}
+	if idle == 0 {
+		if idle = 5 * time.Minute; t.s.Type == "stdio" || t.s.Type == "sdk" {
+			idle = 30 * time.Minute
+		}
+	}
+	idle = max(idle, t.s.Timeout)
+	ctx, cancelTotal := context.WithTimeoutCause(ctx, total, fmt.Errorf("it took longer than %s", total))
+	defer cancelTotal()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	clock := time.AfterFunc(idle, func() { cancel(fmt.Errorf("%w (%s)", errIdle, idle)) })
+	defer clock.Stop()
+	token, done := t.s.set.expect(func(text string) {
+		clock.Reset(idle)
+		c.Progress(agent.Progress{Text: text})
+	})
+	defer done()
+	p := &sdk.CallToolParams{Name: t.def.Name, Arguments: args, Meta: sdk.Meta{"claudecode/toolUseId": string(c.ID)}}
+	if args == nil {
+		p.Arguments = map[string]any{}
+	}
+	p.SetProgressToken(token)
+	r, err := cs.CallTool(ctx, p)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w", context.Cause(ctx))
+	}
+	return r, err
+}
+
+// result makes blocks of an answer, at most as many as fit.
+func (t *tool) result(r *sdk.CallToolResult) agent.Result {
+	bs := blocks(r.Content)
+	if len(bs) == 0 && r.StructuredContent != nil {
+		if raw, err := json.Marshal(r.StructuredContent); err == nil {
+			bs = []agent.Block{&agent.Text{Text: string(raw)}}
+		}
+	}
+	limit := t.s.set.o.MaxTokens * 4
+	if n, ok := t.def.Meta["anthropic/maxResultSizeChars"].(float64); ok && n > 0 {
+		limit = min(int(n), 500_000)
+	}
+	size := 0
+	for _, b := range bs {
+		if x, ok := b.(*agent.Text); ok {
+			size += len(x.Text)
+		}
+	}
+	if size > limit {
+		bs = t.shorten(bs, size, limit)
+	}
+	if len(bs) == 0 {
+		bs = []agent.Block{&agent.Text{Text: "(" + t.def.Name + " completed with no output)"}}
+	}
+	res := agent.Result{Blocks: bs, Array: true, IsError: r.IsError}
+	if r.StructuredContent != nil {
+		res.Detail = map[string]any{"structuredContent": r.StructuredContent, "isError": r.IsError}
+	}
+	return res
+}
+
+// shorten keeps the texts of bs in a file and what fits of them here.
+func (t *tool) shorten(bs []agent.Block, size, limit int) []agent.Block {
+	var all strings.Builder
+	var out []agent.Block
+	for _, b := range bs {
+		if x, ok := b.(*agent.Text); ok {
+			all.WriteString(x.Text + "\n")
+		} else {
+			out = append(out, b)
+		}
+	}
+	where := "the rest was dropped"
+	if f := t.s.set.o.Spill; f != nil {
+		if path, err := f(all.String()); err == nil {
+			where = "all of it is in " + path
+		}
+	}
+	const head = 8000
+	text := all.String()
+	if len(text) > min(limit, head) {
+		text = strings.ToValidUTF8(text[:min(limit, head)], "")
+	}
+	return append([]agent.Block{&agent.Text{Text: fmt.Sprintf("%s\n[The result has %d characters, more than the %d that fit; %s]", text, size, limit, where)}}, out...)
+}
+
+// blocks translates content.
+func blocks(content []sdk.Content) []agent.Block {
+	var out []agent.Block
+	for _, c := range content {
+		switch c := c.(type) {
+		case *sdk.TextContent:
+			if c.Text != "" {
+				out = append(out, &agent.Text{Text: c.Text})
+			}
+		case *sdk.ImageContent:
+			out = append(out, image(c.MIMEType, c.Data))
+		case *sdk.AudioContent:
+			out = append(out, &agent.Text{Text: fmt.Sprintf("[audio of type %s, %d bytes]", c.MIMEType, len(c.Data))})
+		case *sdk.ResourceLink:
+			out = append(out, &agent.Text{Text: fmt.Sprintf("[resource %s: %s %s]", c.Name, c.URI, c.Description)})
+		case *sdk.EmbeddedResource:
+			out = append(out, embedded(c.Resource))
+		default:
+			if raw, err := json.Marshal(c); err == nil {
+				out = append(out, &agent.Text{Text: string(raw)})
+			}
+		}
+	}
+	return out
+}
+
+func embedded(r *sdk.ResourceContents) agent.Block {
+	if r == nil {
+		return &agent.Text{Text: "[an empty resource]"}
+	}
+	if len(r.Blob) > 0 {
+		if strings.HasPrefix(r.MIMEType, "image/") {
+			return image(r.MIMEType, r.Blob)
+		}
+		return &agent.Text{Text: fmt.Sprintf("[resource %s of type %s, %d bytes]", r.URI, r.MIMEType, len(r.Blob))}
+	}
+	return &agent.Text{Text: fmt.Sprintf("[resource %s]\n%s", r.URI, r.Text)}
+}
+
+// image is an image block, if the bytes are of a kind that models take.
+func image(media string, data []byte) agent.Block {
+	kind := ""
+	switch {
+	case len(data) > 8 && string(data[:8]) == "\x89PNG\r\n\x1a\n":
+		kind = "image/png"
+	case len(data) > 3 && string(data[:3]) == "\xff\xd8\xff":
+		kind = "image/jpeg"
+	case len(data) > 6 && (string(data[:6]) == "GIF87a" || string(data[:6]) == "GIF89a"):
+		kind = "image/gif"
+	case len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP":
+		kind = "image/webp"
+	}
+	if kind == "" || len(data) > 5<<20 {
+		return &agent.Text{Text: fmt.Sprintf("[an image said to be %s, %d bytes, that cannot be shown]", media, len(data))}
+	}
+	return &agent.Image{MediaType: kind, Data: base64.StdEncoding.EncodeToString(data)}
+}
+
+// elicit puts a server's question to the person. Without one it is cancelled.
+func (s *Server) elicit(ctx context.Context, p *sdk.ElicitParams) *sdk.ElicitResult {
+	cancelled := &sdk.ElicitResult{Action: "cancel"}
+	if s.set.o.Ask == nil {
+		return cancelled
+	}
+	mode := p.Mode
+	if mode == "" {
+		mode = "form"
+		if p.URL != "" {
+			mode = "url"
+		}
+	}
+	raw, err := json.Marshal(map[string]any{
+		"mcp_server_name": s.Name, "message": p.Message, "mode": mode, "url": p.URL, "elicitation_id": p.ElicitationID, "requested_schema": p.RequestedSchema,
+	})
+	if err != nil {
+		return cancelled
+	}
+	a, err := s.set.o.Ask(ctx, agent.Question{Kind: agent.AskElicit, Name: s.Name, Payload: raw, Title: p.Message})
+	if err != nil || a.Err != "" {
+		return cancelled
+	}
+	var w struct {
+		Action  string         `json:"action"`
+		Content map[string]any `json:"content"`
+	}
+	if json.Unmarshal(a.Payload, &w) != nil || w.Action == "" {
+		return cancelled
+	}
+	return &sdk.ElicitResult{Action: w.Action, Content: w.Content}
+}

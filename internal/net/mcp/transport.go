@@ -1,0 +1,316 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
+)
+
+// maxLine bounds one message of a server.
+const maxLine = 64 << 20
+
+// A mended is a connection whose messages are put right before the SDK
+// decodes them.
+type mended struct{ sdk.Connection }
+
+func (c mended) Read(ctx context.Context) (jsonrpc.Message, error) {
+	m, err := c.Connection.Read(ctx)
+	if r, ok := m.(*jsonrpc.Response); ok && err == nil {
+		r.Result = known(r.Result)
+	}
+	return m, err
+}
+
+// known rewrites content of kinds the SDK does not know as text: one odd block
+// must not cost the whole result.
+func known(result json.RawMessage) json.RawMessage {
+	if !bytes.Contains(result, []byte(`"content"`)) {
+		return result
+	}
+	var m map[string]json.RawMessage
+	var blocks []json.RawMessage
+	if json.Unmarshal(result, &m) != nil || json.Unmarshal(m["content"], &blocks) != nil {
+		return result
+	}
+	changed := false
+	for i, b := range blocks {
+		var t struct {
+			Type string `json:"type"`
+		}
+		if json.Unmarshal(b, &t) == nil {
+			switch t.Type {
+			case "text", "image", "audio", "resource", "resource_link":
+				continue
+			}
+		}
+		text, err := json.Marshal(map[string]string{"type": "text", "text": string(b)})
+		if err != nil {
+			return result
+		}
+		blocks[i], changed = text, true
+	}
+	if !changed {
+		return result
+	}
+	content, err := json.Marshal(blocks)
+	if err != nil {
+		return result
+	}
+	m["content"] = content
+	out, err := json.Marshal(m)
+	if err != nil {
+		return result
+	}
+	return out
+}
+
+// A via makes a transport of a function.
+type via func(ctx context.Context) (sdk.Connection, error)
+
+func (f via) Connect(ctx context.Context) (sdk.Connection, error) {
+	c, err := f(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return mended{c}, nil
+}
+
+// A stdio is a connection to a child process, a message a line. Lines that are
+// no JSON objects are kept among the errors and passed over.
+type stdio struct {
+	p      *proc.Process
+	cancel context.CancelFunc
+	junk   *proc.Capture // standard error and what was no message
+	in     *bufio.Reader
+
+	mu   sync.Mutex // over writes
+	once sync.Once
+}
+
+// startStdio starts a server. The child outlives ctx; Close ends it.
+func startStdio(spec proc.Spec, guard *proc.Guard, junk *proc.Capture) (*stdio, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p, err := proc.Start(ctx, spec, proc.Options{Pipes: true, Stderr: junk, Guard: guard, Grace: 500 * time.Millisecond})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return &stdio{p: p, cancel: cancel, junk: junk, in: bufio.NewReaderSize(p.Stdout, 64<<10)}, nil
+}
+
+func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		line, err := readLine(c.in)
+		if t := bytes.TrimSpace(line); len(t) > 0 {
+			if t[0] == '{' {
+				if m, derr := jsonrpc.DecodeMessage(t); derr == nil {
+					return m, nil
+				}
+			}
+			_, _ = c.junk.Write(append(t, '\n')) // a Capture never fails
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// readLine reads up to a line feed, at most maxLine bytes.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var long []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(long)+len(part) > maxLine {
+			return nil, fmt.Errorf("a message is longer than %d bytes", maxLine)
+		}
+		long = append(long, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return long, err
+		}
+	}
+}
+
+func (c *stdio) Write(_ context.Context, m jsonrpc.Message) error {
+	b, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, err = c.p.Stdin.Write(append(b, '\n'))
+	return err
+}
+
+// Close ends the server: its input closes, then it is asked, then forced,
+// with all its children.
+func (c *stdio) Close() error {
+	c.once.Do(func() {
+		_ = c.p.Stdin.Close() // it may have left already
+		select {
+		case <-c.p.Exited():
+		case <-time.After(300 * time.Millisecond):
+		}
+		_ = c.p.Kill(500 * time.Millisecond)
+		c.cancel()
+		_ = c.p.Stdout.Close()
+		_, _ = c.p.Wait()
+	})
+	return nil
+}
+
+func (*stdio) SessionID() string { return "" }
+
+// A hosted is a connection to a server in the process of an SDK host, over
+// questions to the front end.
+type hosted struct {
+	name     string
+	ask      agent.Asker
+	manifest *Manifest
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	in     chan jsonrpc.Message
+	wg     sync.WaitGroup
+}
+
+func newHosted(name string, ask agent.Asker, m *Manifest) *hosted {
+	h := &hosted{name: name, ask: ask, manifest: m, in: make(chan jsonrpc.Message, 16)}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h
+}
+
+func (h *hosted) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-h.in:
+		return m, nil
+	case <-h.ctx.Done():
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (h *hosted) Write(_ context.Context, m jsonrpc.Message) error {
+	if h.ctx.Err() != nil {
+		return io.ErrClosedPipe
+	}
+	req, isReq := m.(*jsonrpc.Request)
+	if isReq && h.known(req) {
+		return nil
+	}
+	raw, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	q := agent.Question{Kind: agent.AskMCP, Name: h.name, Payload: raw, OneWay: !isReq || !req.IsCall()}
+	h.wg.Go(func() {
+		a, err := h.ask(h.ctx, q)
+		if q.OneWay {
+			return
+		}
+		if err == nil && a.Err != "" {
+			err = errors.New(a.Err)
+		}
+		var back jsonrpc.Message
+		if err == nil {
+			back, err = jsonrpc.DecodeMessage(a.Payload)
+		}
+		if err != nil {
+			back = &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: -32000, Message: err.Error()}}
+		}
+		h.push(back)
+	})
+	return nil
+}
+
+func (h *hosted) push(m jsonrpc.Message) {
+	select {
+	case h.in <- m:
+	case <-h.ctx.Done():
+	}
+}
+
+// known answers the handshake from the manifest. It is used once: later
+// listings go to the server.
+func (h *hosted) known(req *jsonrpc.Request) bool {
+	if h.manifest == nil {
+		return false
+	}
+	var result json.RawMessage
+	switch req.Method {
+	case "initialize":
+		result = h.manifest.Initialize
+	case "notifications/initialized":
+		return true
+	case "tools/list":
+		result, h.manifest.Tools = h.manifest.Tools, nil
+	}
+	if result == nil || !req.IsCall() {
+		return false
+	}
+	h.push(&jsonrpc.Response{ID: req.ID, Result: result})
+	return true
+}
+
+func (h *hosted) Close() error {
+	h.cancel()
+	h.wg.Wait()
+	return nil
+}
+
+func (*hosted) SessionID() string { return "" }
+
+// A socket is a connection over a web socket, a message a text frame.
+type socket struct{ c *websocket.Conn }
+
+func dialSocket(ctx context.Context, client *http.Client, url string, header http.Header) (*socket, error) {
+	c, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, HTTPHeader: header, Subprotocols: []string{"mcp"}})
+	if resp != nil && resp.Body != nil {
+		resp.Body.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.SetReadLimit(maxLine)
+	return &socket{c}, nil
+}
+
+func (s *socket) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		_, data, err := s.c.Read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if m, err := jsonrpc.DecodeMessage(data); err == nil {
+			return m, nil
+		}
+	}
+}
+
+func (s *socket) Write(ctx context.Context, m jsonrpc.Message) error {
+	b, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	return s.c.Write(ctx, websocket.MessageText, b)
+}
+
+func (s *socket) Close() error    { return s.c.Close(websocket.StatusNormalClosure, "") }
+func (*socket) SessionID() string { return "" }
