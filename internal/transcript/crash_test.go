@@ -172,7 +172,7 @@ func TestTornAnywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cut := len(whole) - 1; cut > 0; cut -= 7 {
+	for cut := len(whole) - 1; cut > 0; cut -= 41 {
 		p := path(t)
 		if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
 			t.Fatal(err)

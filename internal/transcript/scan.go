@@ -100,7 +100,7 @@ func (s *scan) line(n int, off int64, data []byte, draft bool) {
 		s.lines++
 	}
 	if r.uuid == "" {
-		if r.kind == other || r.kind == systemLine {
+		if r.kind == other || r.kind == systemLine || draft {
 			return
 		}
 		r.uuid = fmt.Sprintf("line-%d", n) // by position then
