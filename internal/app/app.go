@@ -25,6 +25,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/job"
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
+	"github.com/seed-eb844fcb/cinch/internal/net/mcp"
 	"github.com/seed-eb844fcb/cinch/internal/net/model"
 	"github.com/seed-eb844fcb/cinch/internal/session"
 	"github.com/seed-eb844fcb/cinch/internal/settings"
@@ -63,21 +64,26 @@ type App struct {
 	layout *layout
 	ext    *extensions
 
-	mu      sync.Mutex
-	dir     string            // where tools run now
-	agents  map[string]string // directories of sub-agents, by id
-	schema  json.RawMessage
-	lent    []agent.PermissionUpdate // permissions that end with the turn
-	before  agent.Mode               // that plan mode replaced
-	ledger  ledger
-	catalog *lookup.Catalog                // nil: nothing is held back
-	used    []window.Note                  // skills that were invoked, oldest first
-	sources settings.Options               // of the settings
-	flag    map[string]json.RawMessage     // settings that the host has applied
-	behind  map[agent.CallID]chan struct{} // closed when a call is to go to the background
-	warned  []string
-	schemas schemaCache
-	closers []func()
+	mu       sync.Mutex
+	dir      string            // where tools run now
+	agents   map[string]string // directories of sub-agents, by id
+	schema   json.RawMessage
+	lent     []agent.PermissionUpdate // permissions that end with the turn
+	before   agent.Mode               // that plan mode replaced
+	ledger   ledger
+	mcp      *mcp.Set
+	starting []mcp.Config // servers that are connected to at the start
+	hosted   bool         // a host has brought servers
+	mcpOnce  sync.Once
+	mcpMu    sync.Mutex                     // over changes of the set of tools
+	catalog  *lookup.Catalog                // nil: nothing is held back
+	used     []window.Note                  // skills that were invoked, oldest first
+	sources  settings.Options               // of the settings
+	flag     map[string]json.RawMessage     // settings that the host has applied
+	behind   map[agent.CallID]chan struct{} // closed when a call is to go to the background
+	warned   []string
+	schemas  schemaCache
+	closers  []func()
 }
 
 // Open makes an App. Nothing of it runs yet but what Close ends. The error
@@ -99,7 +105,7 @@ func (a *App) open(ctx context.Context) error {
 		a.root = filepath.Join(a.home, ".claude")
 	}
 	for _, step := range []func(context.Context) error{
-		a.readSettings, a.connect, a.openSession, a.judge, a.listen, a.extend, a.equip, a.lay,
+		a.readSettings, a.connect, a.openSession, a.judge, a.listen, a.extend, a.equip, a.lay, a.mcpOpen,
 	} {
 		if err := step(ctx); err != nil {
 			return err

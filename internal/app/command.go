@@ -60,6 +60,7 @@ func (a *App) expand(ctx context.Context, p agent.Prompt) (session.Expansion, er
 	if p.Origin == "" || p.Origin == "human" {
 		a.takeBack()
 	}
+	a.mcpReady(ctx)
 	text := agent.TextOf(p.Blocks)
 	if a.o.NoCommands || !strings.HasPrefix(text, "/") {
 		return a.mentions(p), nil

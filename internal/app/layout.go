@@ -18,7 +18,6 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/ui/frame"
 	"github.com/seed-eb844fcb/cinch/internal/window"
 	"github.com/seed-eb844fcb/cinch/internal/window/compact"
-	"github.com/seed-eb844fcb/cinch/internal/window/lookup"
 	"github.com/seed-eb844fcb/cinch/internal/window/memory"
 	"github.com/seed-eb844fcb/cinch/internal/window/prompt"
 )
@@ -35,13 +34,11 @@ type layout struct {
 	exclude bool
 	skills  []string // the only ones listed; nil: all
 
-	builder   *window.Builder
-	compactor *window.Compactor
-	catalog   *lookup.Catalog
-	memory    *memory.Set
-	facts     window.Facts
-	last      *agent.Usage  // of the newest response
-	touched   []agent.Block // instruction files that joined because of a read
+	engine  *window.Engine
+	memory  *memory.Set
+	facts   window.Facts
+	last    *agent.Usage  // of the newest response
+	touched []agent.Block // instruction files that joined because of a read
 }
 
 func (a *App) lay(context.Context) error {
@@ -63,17 +60,17 @@ func (l *layout) sections() []prompt.Section {
 		o.Style = s
 	}
 	if d, ok := a.mainAgent(); ok {
-		o.Agent = d.Prompt
+		o.Agent, o.Lead = d.Prompt, true
 	}
 	return prompt.Sections(o)
 }
 
-// made returns the builder, making it first if need be.
-func (l *layout) made() *window.Builder {
+// made returns the engine, making it first if need be.
+func (l *layout) made() *window.Engine {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.builder != nil {
-		return l.builder
+	if l.engine != nil {
+		return l.engine
 	}
 	a := l.a
 	name := a.Session.Model()
@@ -81,21 +78,32 @@ func (l *layout) made() *window.Builder {
 	thought, effort := a.Session.Thinking()
 	o := window.Options{
 		Model: name, Sections: l.sections(), Tools: a.tools.Specs(), MaxTokens: spec.MaxTokens,
-		Thinking: thought, Effort: effort, ToolSearch: a.toolSearch(), NoCache: a.env.on("DISABLE_PROMPT_CACHING"),
+		Thinking: thought, Effort: effort, ToolSearch: a.catalog != nil, NoCache: a.env.on("DISABLE_PROMPT_CACHING"),
 	}
 	if a.loaded != nil && len(a.loaded.System) == 1 && json.Valid([]byte(a.loaded.System[0])) && l.custom == nil {
 		o.Recorded = json.RawMessage(a.loaded.System[0])
 	}
-	l.builder = window.New(o)
-	for _, p := range l.builder.Problems() {
+	b := window.New(o)
+	for _, p := range b.Problems() {
 		a.warn("%s", p)
 	}
 	if a.record != nil && o.Recorded == nil {
-		if err := a.record.Snapshot([]string{string(l.builder.System())}); err != nil {
+		if err := a.record.Snapshot([]string{string(b.System())}); err != nil {
 			a.warn("the system prompt was not recorded: %v", err)
 		}
 	}
-	return l.builder
+	l.engine = window.NewEngine(b, compact.Options{
+		Provider: a.Session.Metered(a.model), Limits: a.compactLimits(name), Restore: l.restore, Hook: a.hook,
+		Emit: func(body agent.Body) { a.emit("", "", body) }, UUID: frame.UUID,
+		Instructions: l.instructions, Transcript: a.transcriptPath(),
+	})
+	l.engine.Renew = func() ([]prompt.Section, []agent.Spec) {
+		if t := a.tools.Lookup("Skill"); t != nil {
+			skill.Forget(t)
+		}
+		return l.sections(), a.tools.Specs()
+	}
+	return l.engine
 }
 
 // request is session.Options.Window.
@@ -103,25 +111,22 @@ func (l *layout) request(h []agent.Message) *agent.Request { return l.made().Req
 
 func (l *layout) changed(name string, t agent.Thought, effort string) {
 	l.mu.Lock()
-	b, c := l.builder, l.compactor
+	e := l.engine
 	l.mu.Unlock()
-	spec := l.a.model.Resolve(name)
-	if b != nil {
-		b.Plan("the model, its thinking or its effort was changed")
-		b.SetModel(name, spec.MaxTokens)
-		b.SetThinking(t, effort)
+	if e == nil {
+		return // it is made for what holds then
 	}
-	if c != nil {
-		c.SetLimits(l.a.compactLimits(name))
-	}
+	e.Plan("the model, its thinking or its effort was changed")
+	e.SetModel(name, l.a.model.Resolve(name).MaxTokens)
+	e.SetThinking(t, effort)
+	e.SetLimits(l.a.compactLimits(name))
 }
 
 func (l *layout) answered(id string, u agent.Usage) {
-	l.made().Answered(u)
+	l.made().Answered(id, u)
 	l.mu.Lock()
 	l.last = &u
 	l.mu.Unlock()
-	l.compacting().Observe(id, u)
 }
 
 func (a *App) compactLimits(name string) compact.Limits {
@@ -136,22 +141,6 @@ func (a *App) compactLimits(name string) compact.Limits {
 	return l
 }
 
-func (l *layout) compacting() *window.Compactor {
-	b := l.made()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.compactor == nil {
-		a := l.a
-		l.compactor = compact.New(compact.Options{
-			Provider: a.model, Aside: func(h []agent.Message, text string) *agent.Request { return b.Aside(h, "compact", text) },
-			Limits: a.compactLimits(a.Session.Model()), Overhead: b.Overhead, Restore: l.restore,
-			Hook: a.hooks.Run, Emit: func(body agent.Body) { a.emit("", "", body) }, UUID: frame.UUID,
-			Instructions: func() string { return l.instructions() }, Transcript: a.transcriptPath(),
-		})
-	}
-	return l.compactor
-}
-
 func (l *layout) instructions() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,39 +151,22 @@ func (l *layout) instructions() string {
 }
 
 func (l *layout) fit(ctx context.Context, h []agent.Message) window.Outcome {
-	return l.planned(l.compacting().Fit(ctx, h))
+	return l.made().Fit(ctx, h)
 }
 
 func (l *layout) recover(ctx context.Context, h []agent.Message, err error) (window.Outcome, bool) {
-	out, ok := l.compacting().Recover(ctx, h, err)
-	return l.planned(out), ok
+	return l.made().Recover(ctx, h, err)
+}
+
+func (l *layout) compact(ctx context.Context, h []agent.Message, focus string) agent.Compacted {
+	return l.made().Compact(ctx, h, focus)
 }
 
 // forget makes the next conversation start from what is on disk now.
 func (l *layout) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.builder, l.compactor, l.memory, l.facts, l.touched = nil, nil, nil, window.Facts{}, nil
-}
-
-func (l *layout) planned(o window.Outcome) window.Outcome {
-	if o.Changed {
-		l.made().Plan("the history was shortened")
-		for _, t := range []string{"Skill"} {
-			if t := l.a.tools.Lookup(t); t != nil {
-				skill.Forget(t)
-			}
-		}
-	}
-	return o
-}
-
-func (l *layout) compact(ctx context.Context, h []agent.Message, focus string) agent.Compacted {
-	c := l.compacting().Compact(ctx, h, focus)
-	if c.Err == "" {
-		l.planned(window.Outcome{Changed: true})
-	}
-	return c
+	l.engine, l.memory, l.facts, l.touched, l.last = nil, nil, window.Facts{}, nil, nil
 }
 
 // restore is what stands around a summary, read anew.
@@ -254,6 +226,7 @@ func (l *layout) notes(ctx context.Context, why memory.Reason, hooks []string) [
 	if a.toolSearch() {
 		o.Deferred = a.deferred()
 	}
+	o.More = append(o.More, a.mcpInstructions()...)
 	for _, h := range hooks {
 		o.More = append(o.More, window.Note{Kind: "hook", Text: h})
 	}

@@ -35,78 +35,47 @@ func (a *App) connect(context.Context) error {
 }
 
 func (a *App) modelOptions() (model.Options, error) {
-	headers, err := model.ParseHeaders(a.env.get("ANTHROPIC_CUSTOM_HEADERS"))
+	o, warnings, err := model.FromEnv(a.env.get)
 	if err != nil {
-		return model.Options{}, err
+		return o, err
 	}
-	o := model.Options{
-		HTTP:    a.dialer.Client(dial.Use{Why: "model", Only: a.o.OnlyHosts}),
-		BaseURL: or(a.o.BaseURL, a.env.get("ANTHROPIC_BASE_URL")),
-		Auth:    a.auth(), Headers: headers, UserAgent: a.userAgent(),
-		Session: func() string { return a.sessionID() },
-		Models:  a.modelNames(), Betas: append(a.o.Betas, strings.FieldsFunc(a.env.get("ANTHROPIC_BETAS"), comma)...),
-		Fallback: a.fallback(), Patient: a.env.on("CLAUDE_CODE_RETRY_WATCHDOG"),
-		StreamOnly: a.env.on("CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK"),
-		Clocks:     a.clocks(), MaxRetries: a.env.number("CLAUDE_CODE_MAX_RETRIES", 0),
+	for _, w := range warnings {
+		a.warn("%v", w)
 	}
-	if a.env.get("CLAUDE_CODE_MAX_RETRIES") == "0" {
-		o.MaxRetries = -1
+	o.HTTP = a.dialer.Client(dial.Use{Why: "model", Only: a.o.OnlyHosts})
+	o.UserAgent, o.Session, o.Fallback = a.userAgent(), a.sessionID, a.fallback()
+	o.Betas = append(o.Betas, a.o.Betas...)
+	o.Models.Overrides = a.cfg.modelOverrides
+	if a.o.BaseURL != "" {
+		o.BaseURL = a.o.BaseURL
 	}
-	if a.env.on("CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS") {
-		o.Without = append(o.Without, "betas")
+	if a.o.APIKey != "" {
+		o.Auth = model.Auth{Key: a.o.APIKey}
+		return o, nil
 	}
-	if a.env.on("ENABLE_PROMPT_CACHING_1H") && !a.env.on("FORCE_PROMPT_CACHING_5M") {
-		o.MarkTTL = "1h"
+	if o.Auth.Key == "" && o.Auth.Token == "" {
+		o.Auth.Token = a.env.get("CLAUDE_CODE_OAUTH_TOKEN")
 	}
-	if extra := a.env.get("CLAUDE_CODE_EXTRA_BODY"); extra != "" {
-		if err := unmarshal([]byte(extra), &o.Extra); err != nil {
-			return o, fmt.Errorf("CLAUDE_CODE_EXTRA_BODY is not a JSON object: %w", err)
-		}
+	if a.cfg.keyHelper != "" {
+		o.Auth.Helper = a.helperKey
 	}
 	return o, nil
 }
 
-func comma(r rune) bool { return r == ',' || r == ' ' }
-
-// clocks bounds the waits for a model. The environment's numbers are those
-// that the reference documents.
-func (a *App) clocks() model.Clocks {
-	c := model.Clocks{FirstByte: a.env.ms("API_TIMEOUT_MS"), Whole: a.env.ms("API_TIMEOUT_MS"), Total: a.env.ms("API_TIMEOUT_MS")}
-	if n := a.env.ms("CLAUDE_STREAM_IDLE_TIMEOUT_MS"); n > 0 {
-		c.Events = max(n, 5*time.Minute)
+// helperKey is the credential that the settings' helper prints.
+func (a *App) helperKey(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	spec := proc.Shell("", a.cfg.keyHelper)
+	spec.Env, spec.Dir = a.env.list, a.o.Cwd
+	out, err := proc.Run(ctx, spec, proc.Options{Guard: &a.guard}, 64<<10)
+	if err != nil {
+		return "", err
 	}
-	if n := a.env.ms("CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS"); n > 0 {
-		c.Idle = min(max(n, 10*time.Second), 30*time.Minute)
+	if key := strings.TrimSpace(string(out.Stdout)); out.OK() && key != "" {
+		return key, nil
 	}
-	return c
-}
-
-// auth picks the credential: a token, a key, or what the helper prints.
-func (a *App) auth() model.Auth {
-	if a.o.APIKey != "" {
-		return model.Auth{Key: a.o.APIKey}
-	}
-	auth := model.Auth{Token: a.env.get("ANTHROPIC_AUTH_TOKEN"), Key: a.env.get("ANTHROPIC_API_KEY"), HelperTTL: a.env.ms("CLAUDE_CODE_API_KEY_HELPER_TTL_MS")}
-	if auth.Token == "" && auth.Key == "" {
-		auth.Token = a.env.get("CLAUDE_CODE_OAUTH_TOKEN")
-	}
-	if cmd := a.cfg.keyHelper; cmd != "" {
-		auth.Helper = func(ctx context.Context) (string, error) {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute)
-			defer cancel()
-			spec := proc.Shell("", cmd)
-			spec.Env, spec.Dir = a.env.list, a.o.Cwd
-			out, err := proc.Run(ctx, spec, proc.Options{Guard: &a.guard}, 64<<10)
-			if err != nil {
-				return "", err
-			}
-			if key := strings.TrimSpace(string(out.Stdout)); out.OK() && key != "" {
-				return key, nil
-			}
-			return "", fmt.Errorf("apiKeyHelper ended with %s: %s", out.Exit, strings.TrimSpace(string(out.Stderr)))
-		}
-	}
-	return auth
+	return "", fmt.Errorf("apiKeyHelper ended with %s: %s", out.Exit, strings.TrimSpace(string(out.Stderr)))
 }
 
 // keySource is what init frames say about the credential.
@@ -147,24 +116,6 @@ func (a *App) entrypoint() string {
 		return "sdk-cli"
 	}
 	return "cli"
-}
-
-// modelNames is what the environment and the settings say about models.
-func (a *App) modelNames() model.Models {
-	m := model.Models{
-		Aliases: map[string]string{}, Overrides: a.cfg.modelOverrides,
-		MaxOutput: a.env.number("CLAUDE_CODE_MAX_OUTPUT_TOKENS", 0), Window: a.env.number("CLAUDE_CODE_MAX_CONTEXT_TOKENS", 0),
-		No1M: a.env.on("CLAUDE_CODE_DISABLE_1M_CONTEXT"),
-	}
-	for _, n := range []string{"opus", "sonnet", "haiku", "fable"} {
-		if id := a.env.get("ANTHROPIC_DEFAULT_" + strings.ToUpper(n) + "_MODEL"); id != "" {
-			m.Aliases[n] = id
-		}
-	}
-	if id := a.env.get("ANTHROPIC_DEFAULT_MODEL"); id != "" {
-		m.Aliases["default"] = id
-	}
-	return m
 }
 
 // modelName is the model the session begins with, by its id.

@@ -15,12 +15,12 @@ import (
 // report is the account of what fills the window.
 func (a *App) report() window.Report {
 	l := a.layout
-	b, c := l.made(), l.compacting()
+	e := l.made()
 	l.mu.Lock()
 	set, last := l.memory, l.last
 	l.mu.Unlock()
 	return window.Account{
-		Builder: b, Compactor: c, History: a.Session.History(), Memory: set, Agents: a.agentInfos(), Model: a.Session.Model(), Usage: last,
+		Builder: e.Builder, Compactor: e.Compactor, History: a.Session.History(), Memory: set, Agents: a.agentInfos(), Model: a.Session.Model(), Usage: last,
 	}.Report()
 }
 
