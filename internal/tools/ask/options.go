@@ -15,10 +15,14 @@ import (
 
 // Options are what the tools stand on. Functions may be called concurrently.
 type Options struct {
-	// Questions offers AskUserQuestion.
+	// Questions offers AskUserQuestion. Preview is the format its previews
+	// are shown in: "markdown", "html", or "" for none.
 	Questions bool
-	// Ask puts a question to the front ends when the permission prompt has
-	// not brought the answers. May be nil.
+	Preview   string
+	// Ask puts a question of kind AskDialog, named AskUserQuestion, to the
+	// front ends when the permission prompt has not brought the answers. Its
+	// payload is the input of the call; that of the answer is
+	// {"answers":{question:answer}}. May be nil.
 	Ask agent.Asker
 	// Plan offers EnterPlanMode and ExitPlanMode.
 	Plan bool
@@ -37,7 +41,18 @@ type Options struct {
 }
 
 // New returns the tools that o asks for.
-func New(o Options) []agent.Tool { return nil }
+func New(o Options) []agent.Tool {
+	var tools []agent.Tool
+	if o.Questions {
+		tools = append(tools, questions{o})
+	}
+	if o.Plan {
+		tools = append(tools, enterPlan{o}, exitPlan{o})
+	}
+	if o.Schema != nil {
+		tools = append(tools, newStructured(o.Schema))
+	}
+	return tools
+}
 
-// CheckSchema reports why schema cannot be used for StructuredOutput.
-func CheckSchema(schema json.RawMessage) error { return nil }
+const object = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":`
