@@ -49,7 +49,7 @@ func words(c agent.Call, d agent.Decision, mode agent.Mode, noOne, blamed bool) 
 	case mode == agent.ModeDontAsk && !rule:
 		b.WriteString(" The mode dontAsk denies whatever no rule allows, without a question.")
 	case noOne:
-		b.WriteString(" It has to be approved, and no one can be asked in this session.")
+		b.WriteString(" No one can be asked for it in this session.")
 	}
 	if why := strings.TrimSpace(d.Reason); why != "" {
 		b.WriteString(" Reason: " + sentence(why))

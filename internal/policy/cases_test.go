@@ -61,6 +61,7 @@ func TestDenyReachesParts(t *testing.T) {
 		`python3 -c "import os; os.system('rm x')"`, `perl -e 'system "rm x"'`, `awk 'BEGIN{system("rm x")}'`, `ssh host 'rm x'`, `echo "${v@P}"`,
 		`x='a[$(rm x)]'; echo $((x))`, "rm x (", "echo ${!v}", "su -c 'rm x'", "watch rm x", "npx rm x", "git -c alias.x='!rm x' x", "env -S 'rm x'",
 		"find . -exec {} \\;", "source <(echo rm x)", "xargs -I% % x", "tar xf a --to-command='rm x'", "rg --pre rm x", "coproc rm x",
+		"nice -n 3 ${y:-rm} x", "timeout $X x", "sudo $R x", "env $E", "nohup \"$R\" x", "xargs $R", "exec $R x", "command $R x", "busybox $R", "stdbuf -o $X rm x",
 	}
 	for _, mode := range []agent.Mode{agent.ModeDefault, agent.ModeBypass, agent.ModeAcceptEdits} {
 		p := must(t, Config{Mode: mode, Rules: rules("allow Bash", "deny Bash(rm *)")})

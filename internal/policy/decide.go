@@ -240,20 +240,19 @@ func (q *question) report() []Part {
 		if p.declaration() {
 			out[i].Text = p.text
 		}
-		switch {
-		case q.hitPart(q.deny, p, i) != nil:
-			out[i].Verdict, out[i].By = agent.Deny, q.hitPart(q.deny, p, i).String()
-		case q.hitPart(q.ask, p, i) != nil:
-			out[i].By = q.hitPart(q.ask, p, i).String()
-		case p.ok:
+		if r := q.hitPart(q.deny, p); r != nil {
+			out[i].Verdict, out[i].By, out[i].Note = agent.Deny, r.String(), ""
+		} else if r := q.hitPart(q.ask, p); r != nil {
+			out[i].By, out[i].Note = r.String(), ""
+		} else if p.ok {
 			out[i].Verdict = agent.Allow
 		}
 	}
 	return out
 }
 
-// hitPart returns the first of rules, ones that forbid, that is about part i.
-func (q *question) hitPart(rules []*rule, p *part, i int) *rule {
+// hitPart returns the first of rules, ones that forbid, that is about p.
+func (q *question) hitPart(rules []*rule, p *part) *rule {
 	for _, r := range rules {
 		switch {
 		case r.shell != nil && r.tool == q.family:
@@ -261,8 +260,8 @@ func (q *question) hitPart(rules []*rule, p *part, i int) *rule {
 				return r
 			}
 		case r.path != nil:
-			for _, a := range q.accesses {
-				if a.part != i || r.tool == "Edit" && a.kind != shellcmd.Writes && a.kind != shellcmd.Deletes {
+			for _, a := range q.accesses[p.from:p.to] {
+				if r.tool == "Edit" && a.kind != shellcmd.Writes && a.kind != shellcmd.Deletes {
 					continue
 				}
 				for _, x := range q.existing(a) {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"path"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -82,35 +81,25 @@ func (p *Policy) DeniedPath(abs string) bool {
 	return false
 }
 
-// settlePaths takes part i's approval back if a path that it touches needs
+// settlePaths takes p's approval back if a path that it touches needs
 // one of its own.
-func (q *question) settlePaths(i int, p *part, exact bool) {
-	for _, a := range q.accesses {
-		if a.part != i || p.Covered {
-			continue
-		}
+func (q *question) settlePaths(p *part, exact bool) {
+	if p.Covered {
+		return
+	}
+	for _, a := range q.accesses[p.from:p.to] {
 		why := q.pathNeeds(a)
 		if why == "" {
 			continue
 		}
 		// What the program itself does with its arguments is for the rule
 		// that allows the program; redirections and the read-only set are not.
-		if byRule := strings.HasPrefix(p.by, "rule:"); byRule && (exact || !q.redirected(p, a)) {
+		if byRule := strings.HasPrefix(p.by, "rule:"); byRule && (exact || !a.path.Redirect) {
 			continue
 		}
 		p.ok, p.note, p.path = false, why, a.text
 		return
 	}
-}
-
-// redirected reports whether a is a redirection of p, not an argument.
-func (q *question) redirected(p *part, a access) bool {
-	for _, r := range p.Redirects {
-		if r.Target.Source == a.path.Text && (r.Kind == shellcmd.RedirectWrite && a.kind == shellcmd.Writes || r.Kind == shellcmd.RedirectRead && a.kind == shellcmd.Reads) {
-			return true
-		}
-	}
-	return false
 }
 
 // pathNeeds returns "" if the access needs no question of its own, otherwise why.
@@ -175,22 +164,26 @@ func (q *question) hidden(a access) string {
 // protectedPath reports whether x is a file or lies in a directory that
 // programs read their orders from.
 func protectedPath(x string) bool {
-	parts := strings.Split(strings.ToLower(x), "/")
-	for i, part := range parts {
-		switch part {
+	name, rest := "", x
+	for more := true; more; {
+		name, rest, more = strings.Cut(rest, "/")
+		if len(name) < 2 || name[0] != '.' {
+			continue
+		}
+		switch strings.ToLower(name) {
 		case ".git", ".vscode", ".idea", ".husky", ".cargo", ".devcontainer", ".yarn", ".mvn":
 			return true
 		case ".claude":
-			if i+1 >= len(parts) || parts[i+1] != "worktrees" {
+			if next, _, _ := strings.Cut(rest, "/"); !strings.EqualFold(next, "worktrees") {
 				return true
 			}
 		case ".config":
-			if i+1 < len(parts) && parts[i+1] == "git" {
+			if next, _, _ := strings.Cut(rest, "/"); strings.EqualFold(next, "git") {
 				return true
 			}
 		}
 	}
-	return protectedFile(path.Base(strings.ToLower(x)))
+	return len(name) > 5 && protectedFile(strings.ToLower(name))
 }
 
 func protectedFile(name string) bool {

@@ -30,10 +30,15 @@ type Judgement struct {
 	Person bool
 	// Rule is the rule that decided, or nil.
 	Rule *Rule
-	// Parts are the commands of a shell call, in the order of their text.
-	Parts []Part
+}
+
+// An Explanation is a judgement with all that was found on the way to it.
+type Explanation struct {
+	Judgement
 	// Script is the parsed command of a shell call, or nil.
 	Script *shellcmd.Script
+	// Parts are the commands of a shell call, in the order of their text.
+	Parts []Part
 }
 
 // A Part is one simple command of a shell call and what was found about it.
@@ -57,6 +62,7 @@ type question struct {
 	command  string
 	script   *shellcmd.Script
 	parts    []part
+	settled  bool
 	accesses []access
 	host     string
 	url      bool
@@ -77,8 +83,20 @@ type access struct {
 }
 
 // Judge says whether c may run, and why.
-func (p *Policy) Judge(c agent.Call) Judgement {
+func (p *Policy) Judge(c agent.Call) Judgement { return p.question(c).judge() }
+
+// Explain judges c and tells what was found about each part of it.
+func (p *Policy) Explain(c agent.Call) Explanation {
 	q := p.question(c)
+	e := Explanation{Judgement: q.judge(), Script: q.script}
+	if q.shell && !q.settled {
+		q.settle()
+	}
+	e.Parts = q.report()
+	return e
+}
+
+func (q *question) judge() Judgement {
 	steps := [...]func(*question) (Judgement, bool){
 		(*question).denied, (*question).asked, (*question).guarded, (*question).protected, (*question).allowed,
 	}
@@ -92,14 +110,12 @@ func (p *Policy) Judge(c agent.Call) Judgement {
 	if !done {
 		j = q.byMode()
 	}
-	if j.Verdict == agent.Ask && p.cfg.Mode == agent.ModeDontAsk {
+	if j.Verdict == agent.Ask && q.cfg.Mode == agent.ModeDontAsk {
 		j.Verdict = agent.Deny
 		if j.Step != StepMode {
 			j.Reason += "; the mode dontAsk denies what needs an answer"
 		}
 	}
-	j.Script = q.script
-	j.Parts = q.report()
 	if j.Verdict == agent.Ask || j.Verdict == agent.Deny && j.Step == StepMode {
 		if !j.Person {
 			j.Suggest = q.suggest()

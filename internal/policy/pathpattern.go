@@ -86,6 +86,14 @@ func (p *pathPattern) match(abs string) bool {
 	if len(p.segs) == 0 {
 		return true
 	}
+	if p.any && len(p.segs) == 1 {
+		for name := range strings.SplitSeq(rel, "/") {
+			if p.segment(p.segs[0], name) {
+				return true
+			}
+		}
+		return false
+	}
 	var parts []string
 	if rel != "" {
 		parts = strings.Split(rel, "/")
@@ -119,16 +127,20 @@ func (p *pathPattern) matchFrom(segs, parts []string) bool {
 		if len(parts) == 0 {
 			return false
 		}
-		seg := segs[0]
-		if p.fold {
-			seg = strings.ToLower(seg)
-		}
-		if seg != parts[0] && !glob.MatchSegment(seg, parts[0]) {
+		if !p.segment(segs[0], parts[0]) {
 			return false
 		}
 		segs, parts = segs[1:], parts[1:]
 	}
 	return true
+}
+
+// segment reports whether one segment of the pattern matches one name.
+func (p *pathPattern) segment(seg, name string) bool {
+	if p.fold {
+		seg = strings.ToLower(seg)
+	}
+	return seg == name || glob.MatchSegment(seg, name)
 }
 
 // mayCover reports whether p may match something below dir.
@@ -152,7 +164,7 @@ func (p *pathPattern) mayCover(dir string) bool {
 		if seg == "**" || i >= len(parts) {
 			return true
 		}
-		if seg != parts[i] && !glob.MatchSegment(seg, parts[i]) {
+		if !p.segment(seg, parts[i]) {
 			return false
 		}
 	}
@@ -172,5 +184,8 @@ func below(abs, dir string) (rel string, ok bool) {
 
 // escapePath returns a path so that compilePath takes its characters literally.
 func escapePath(s string) string {
+	if !strings.ContainsAny(s, `\*?[]`) {
+		return s
+	}
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(s)
 }

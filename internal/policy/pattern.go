@@ -5,9 +5,9 @@ import "strings"
 // A pattern is text in which * stands for any run of characters.
 type pattern struct {
 	pieces []string // between the stars
-	// boundary: the text may also end where a last " *" begins.
-	boundary bool
-	exact    bool // no star
+	// short, if not nil, are the pieces without a last " *", which may be missing.
+	short []string
+	exact bool // no star
 }
 
 // compilePattern reads the specifier of a Bash rule: a last ":*" is " *",
@@ -41,48 +41,43 @@ func compilePattern(s string) *pattern {
 	}
 	p.exact = len(p.pieces) == 1
 	n := len(p.pieces)
-	p.boundary = n > 1 && p.pieces[n-1] == "" && strings.HasSuffix(p.pieces[n-2], " ") && strings.TrimSpace(p.pieces[n-2]) != ""
+	if n > 1 && p.pieces[n-1] == "" && strings.HasSuffix(p.pieces[n-2], " ") && strings.TrimSpace(p.pieces[n-2]) != "" {
+		p.short = append(p.short, p.pieces[:n-1]...)
+		p.short[n-2] = strings.TrimSuffix(p.short[n-2], " ")
+	}
 	return p
 }
 
 // escape returns s so that compilePattern takes it literally.
 func escape(s string) string {
+	if !strings.ContainsAny(s, `\*`) {
+		return s
+	}
 	return strings.NewReplacer(`\*`, `\\\*`, `\\`, `\\\\`, `*`, `\*`).Replace(s)
 }
 
 func (p *pattern) match(s string) bool {
-	if p.exact {
-		return s == p.pieces[0]
-	}
-	if p.boundary && p.matchPieces(s, true) {
-		return true
-	}
-	return p.matchPieces(s, false)
+	return matchPieces(p.pieces, s) || p.short != nil && matchPieces(p.short, s)
 }
 
-// matchPieces matches greedily from the left. short matches the form in
-// which the last " *" is left out.
-func (p *pattern) matchPieces(s string, short bool) bool {
-	pieces := p.pieces
-	if short {
-		pieces = append([]string(nil), pieces[:len(pieces)-1]...)
-		pieces[len(pieces)-1] = strings.TrimSuffix(pieces[len(pieces)-1], " ")
-		if len(pieces) == 1 {
-			return s == pieces[0]
-		}
+// matchPieces matches greedily from the left.
+func matchPieces(pieces []string, s string) bool {
+	last := len(pieces) - 1
+	if last == 0 {
+		return s == pieces[0]
 	}
 	if !strings.HasPrefix(s, pieces[0]) {
 		return false
 	}
 	s = s[len(pieces[0]):]
-	for _, m := range pieces[1 : len(pieces)-1] {
+	for _, m := range pieces[1:last] {
 		i := strings.Index(s, m)
 		if i < 0 {
 			return false
 		}
 		s = s[i+len(m):]
 	}
-	return strings.HasSuffix(s, pieces[len(pieces)-1])
+	return strings.HasSuffix(s, pieces[last])
 }
 
 // lead is the text before the first star.

@@ -222,7 +222,7 @@ func paramOf(tool, content string) *param {
 		return nil
 	}
 	c := compilePattern(value)
-	c.boundary = false
+	c.short = nil
 	return &param{name: name, value: *c}
 }
 

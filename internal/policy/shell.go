@@ -14,12 +14,13 @@ type part struct {
 	*shellcmd.Command
 	text  string   // canonical: words quoted where needed
 	forms []string // other ways to say it; for rules that forbid
+	from  int      // its accesses are question.accesses[from:to]
+	to    int
 	// state of the judgement
 	by   string
 	note string
 	ok   bool
-	// bare: what keeps it from being allowed is not the command but a path.
-	path string
+	path string // what keeps it from being allowed is not the command but this path
 }
 
 // inspect parses the command of a shell call.
@@ -39,7 +40,7 @@ func (q *question) inspect() {
 	q.script = shellcmd.Parse(q.command, shellcmd.Env{Dir: dir, Home: q.cfg.Home, Exported: q.cfg.Exported})
 	q.parts = make([]part, len(q.script.Commands))
 	for i, c := range q.script.Commands {
-		q.parts[i] = part{Command: c, text: render(c)}
+		q.parts[i] = part{Command: c, text: render(c), from: len(q.accesses)}
 		for _, p := range q.script.Paths(c) {
 			a := access{kind: p.Access, text: p.Text, path: p, part: i}
 			for _, abs := range p.Abs {
@@ -47,6 +48,7 @@ func (q *question) inspect() {
 			}
 			q.accesses = append(q.accesses, a)
 		}
+		q.parts[i].to = len(q.accesses)
 	}
 	q.boxed = q.cfg.Sandbox.Enabled && !q.unbox && !q.excluded()
 }
@@ -97,14 +99,21 @@ func render(c *shellcmd.Command) string {
 
 // withAssigns puts the assignments in front of the program before text.
 func withAssigns(c *shellcmd.Command, text string) string {
-	for i := len(c.Assigns) - 1; i >= 0; i-- {
-		if text == "" {
-			text = c.Assigns[i].Source
-		} else {
-			text = c.Assigns[i].Source + " " + text
-		}
+	if len(c.Assigns) == 0 {
+		return text
 	}
-	return text
+	var b strings.Builder
+	for i, a := range c.Assigns {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(a.Source)
+	}
+	if text != "" {
+		b.WriteByte(' ')
+		b.WriteString(text)
+	}
+	return b.String()
 }
 
 // allForms are all the ways in which a rule that forbids may name p.
@@ -209,9 +218,11 @@ func (q *question) matches(r *rule, p *part) bool {
 // lower returns p with all text in lower case.
 func (p *pattern) lower() *pattern {
 	l := *p
-	l.pieces = slices.Clone(p.pieces)
-	for i := range l.pieces {
-		l.pieces[i] = strings.ToLower(l.pieces[i])
+	l.pieces, l.short = slices.Clone(p.pieces), slices.Clone(p.short)
+	for _, list := range [...][]string{l.pieces, l.short} {
+		for i := range list {
+			list[i] = strings.ToLower(list[i])
+		}
 	}
 	return &l
 }
@@ -279,6 +290,7 @@ func wordByte(c byte) bool {
 
 // settle finds for every part what allows it, and reports whether all are.
 func (q *question) settle() bool {
+	q.settled = true
 	if q.script == nil && q.tool != "PowerShell" {
 		return false
 	}
@@ -294,10 +306,10 @@ func (q *question) settle() bool {
 		case whole != nil && q.cfg.Mode != agent.ModePlan:
 			p.ok, p.by = true, whole.String()
 		default:
-			q.settlePart(i, p)
+			q.settlePart(p)
 		}
 		if p.ok {
-			q.settlePaths(i, p, whole != nil)
+			q.settlePaths(p, whole != nil)
 		}
 		all = all && p.ok
 	}
@@ -317,7 +329,7 @@ func (q *question) exactRule(text string) *rule {
 	return nil
 }
 
-func (q *question) settlePart(i int, p *part) {
+func (q *question) settlePart(p *part) {
 	switch {
 	case p.Covered:
 		p.ok, p.by = true, "in "+clip(q.holder(p).text)
@@ -341,7 +353,7 @@ func (q *question) settlePart(i int, p *part) {
 		p.ok, p.by = true, r.String()
 		return
 	}
-	if q.editCommand(i, p) {
+	if q.editCommand(p) {
 		p.ok, p.by = true, "mode:"+string(q.cfg.Mode)
 		return
 	}
@@ -430,16 +442,16 @@ func (q *question) suspended(r *rule) bool {
 
 // editCommand reports whether acceptEdits approves p: one of a few commands
 // that edit files, inside the working directories.
-func (q *question) editCommand(i int, p *part) bool {
+func (q *question) editCommand(p *part) bool {
 	if q.cfg.Mode != agent.ModeAcceptEdits && q.cfg.Mode != agent.ModeAuto || p.Opaque != "" || p.More {
 		return false
 	}
 	switch p.Program() {
 	case "mkdir", "touch", "rm", "rmdir", "mv", "sed":
 	case "cp":
-		for _, a := range q.accesses {
+		for _, a := range q.accesses[p.from:p.to] {
 			// A tree whose root is the directory itself may hold anything.
-			if a.part == i && a.path.Tree && a.kind == shellcmd.Reads && (path.Base(a.text) == "." || a.text == ".." || strings.HasSuffix(a.text, "/")) {
+			if a.path.Tree && a.kind == shellcmd.Reads && (path.Base(a.text) == "." || a.text == ".." || strings.HasSuffix(a.text, "/")) {
 				return false
 			}
 		}
@@ -454,17 +466,12 @@ func (q *question) editCommand(i int, p *part) bool {
 	if p.Program() == "sed" && p.SedEdits() != "" {
 		return false
 	}
-	n := 0
-	for _, a := range q.accesses {
-		if a.part != i {
-			continue
-		}
-		n++
+	for _, a := range q.accesses[p.from:p.to] {
 		if len(a.paths) == 0 || !q.inside(a.paths) {
 			return false
 		}
 	}
-	return n > 0
+	return p.to > p.from
 }
 
 func clip(s string) string {

@@ -109,7 +109,7 @@ func (q *question) suggestShell() []agent.PermissionUpdate {
 		if p.ok {
 			continue
 		}
-		if p.Opaque != "" {
+		if p.Opaque != "" || len(rules) > maxSuggested {
 			return nil
 		}
 		if p.path == "" {
@@ -122,8 +122,8 @@ func (q *question) suggestShell() []agent.PermissionUpdate {
 			}
 			add(agent.RuleText{Tool: q.family, Content: escape(text)})
 		}
-		for _, a := range q.accesses {
-			if a.part != i || q.pathNeeds(a) == "" || p.path == "" && !q.redirected(p, a) {
+		for _, a := range q.accesses[p.from:p.to] {
+			if q.pathNeeds(a) == "" || p.path == "" && !a.path.Redirect {
 				continue
 			}
 			if len(a.paths) == 0 || q.hidden(a) != "" {

@@ -13,14 +13,13 @@ import (
 // is cut, and what does not show is made visible.
 func (q *question) warnings() []string {
 	var out []string
+	said := map[string]bool{}
 	add := func(format string, args ...any) {
 		line, _ := visible.Text(fmt.Sprintf(format, args...))
-		for _, have := range out {
-			if have == line {
-				return
-			}
+		if !said[line] {
+			said[line] = true
+			out = append(out, line)
 		}
-		out = append(out, line)
 	}
 	if q.shell {
 		if shown, n := visible.Text(q.command); n > 0 {

@@ -349,7 +349,7 @@ func versionArgs(name string) func([]Word) string {
 				return ""
 			}
 		}
-		return "it may change something"
+		return "only asking for its version changes nothing"
 	}
 }
 

@@ -107,9 +107,13 @@ func (e Env) home(text string) string {
 }
 
 // moves reports whether running n may leave the shell in another directory.
-func moves(n syntax.Node) bool {
+func (w *walker) moves(n syntax.Node) bool {
 	found := false
 	syntax.Walk(n, func(n syntax.Node) bool {
+		if w.scans++; w.scans > maxScans {
+			found = true
+			return false
+		}
 		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
 			switch lit := c.Args[0].Lit(); lit {
 			case "", "cd", "pushd", "popd", "eval", "source", ".", "builtin", "command", "trap":

@@ -8,7 +8,7 @@ import (
 )
 
 // maxChoices bounds the values of a loop variable that are followed.
-const maxChoices = 64
+const maxChoices = 16
 
 // A trial is a loop variable under one of its values.
 type trial struct{ name, value string }
@@ -39,9 +39,13 @@ func (w *walker) bind(name string, items []Word) (unbind func()) {
 }
 
 // steady reports whether nothing in the body of loop may assign name.
-func steady(loop *syntax.ForClause, name string) bool {
+func (w *walker) steady(loop *syntax.ForClause, name string) bool {
 	ok := true
 	syntax.Walk(loop, func(n syntax.Node) bool {
+		if w.scans++; w.scans > maxScans {
+			ok = false
+			return false
+		}
 		switch n := n.(type) {
 		case *syntax.Assign:
 			ok = ok && n.Name != nil && n.Name.Value != name
@@ -75,6 +79,9 @@ func (w *walker) choice(parts []syntax.WordPart, x *syntax.Word) (out Word, ok b
 		return out, false
 	}
 	items := w.loops[name]
+	if w.scans += len(items); w.scans > maxScans {
+		return out, false
+	}
 	out.Source = w.text(x)
 	out.Text = out.Source
 	if slices.ContainsFunc(items, func(it Word) bool { return it.Glob }) {

@@ -11,7 +11,8 @@ import (
 // Bounds on what one command line may unfold to. Past them it is a Problem.
 const (
 	maxCommands = 4000
-	maxNesting  = 32
+	maxNesting  = 12
+	maxScans    = 20_000 // nodes looked at ahead, for loops
 )
 
 // Parse reads src as bash would. It never fails: what could not be read is
@@ -48,6 +49,8 @@ type walker struct {
 	loops     map[string][]Word // what the variables of the loops around hold
 	trying    trial
 	full      bool
+	scans     int // nodes looked at ahead so far
+	read      int // bytes parsed so far
 }
 
 // A sum is arithmetic that is harmless if its variables only hold numbers.
@@ -76,6 +79,10 @@ func (w *walker) parse(text string, at dirs) (ok, fail dirs) {
 			return nil, nil
 		}
 	}
+	if w.read += len(text); w.read > 4*(len(w.script.Source)+1024) {
+		w.problem("nested too deeply")
+		return nil, nil
+	}
 	old := w.src
 	w.src = text
 	defer func() { w.src = old }()
@@ -99,7 +106,7 @@ func (w *walker) top(list []*syntax.Stmt, at dirs) (ok, fail dirs) {
 			if w.functions == nil {
 				w.functions = make(map[string]bool)
 			}
-			w.functions[f.Name.Value] = w.functions[f.Name.Value] || moves(f.Body)
+			w.functions[f.Name.Value] = w.functions[f.Name.Value] || w.moves(f.Body)
 		}
 	}
 	return ok, fail
@@ -174,7 +181,7 @@ func (w *walker) command(cmd syntax.Command, at dirs) (ok, fail dirs) {
 	case *syntax.IfClause:
 		return w.conditional(x, at)
 	case *syntax.WhileClause:
-		if moves(x) {
+		if w.moves(x) {
 			at = nil
 		}
 		w.stmts(x.Cond, at)
@@ -262,7 +269,7 @@ func (w *walker) conditional(x *syntax.IfClause, at dirs) (ok, fail dirs) {
 }
 
 func (w *walker) loop(x *syntax.ForClause, at dirs) (ok, fail dirs) {
-	if moves(x) {
+	if w.moves(x) {
 		at = nil
 	}
 	if x.Select {
@@ -285,7 +292,7 @@ func (w *walker) loop(x *syntax.ForClause, at dirs) (ok, fail dirs) {
 			w.arithmetic(e)
 		}
 	}
-	if l, ok := x.Loop.(*syntax.WordIter); ok && w.functions == nil && steady(x, l.Name.Value) {
+	if l, ok := x.Loop.(*syntax.WordIter); ok && w.functions == nil && w.steady(x, l.Name.Value) {
 		defer w.bind(l.Name.Value, items)()
 	}
 	w.stmts(x.Do, at)

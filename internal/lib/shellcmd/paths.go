@@ -32,6 +32,8 @@ type Path struct {
 	Pattern string
 	// Tree accesses reach everything below the path.
 	Tree bool
+	// Redirect: a redirection, not an argument.
+	Redirect bool
 	// Some: of the tree only what passes a test (find -name).
 	Some bool
 }
@@ -47,6 +49,9 @@ func (s *Script) Paths(c *Command) []Path {
 		case r.Kind == RedirectRead && !harmlessTarget(r.Target):
 			out = append(out, s.path(c, r.Target, Reads))
 		}
+	}
+	for i := range out {
+		out[i].Redirect = true
 	}
 	if len(c.Argv) == 0 || c.Opaque != "" || c.Defined {
 		return out

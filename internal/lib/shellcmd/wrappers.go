@@ -113,7 +113,7 @@ func (w *walker) unwrap(c *Command) {
 	i, sure := skipOptions(c.Argv, spec)
 	if !sure {
 		c.Code += joinText(c.Argv[1:])
-		c.ExactOnly = true
+		c.Opaque = "what " + name + " runs is not spelled out"
 		return
 	}
 	if i >= len(c.Argv) {
