@@ -14,14 +14,15 @@
 // Commands, besides those of testscript:
 //
 //	requests              write the requests so far to request/1, 2, … and their headers to request/1.header, …
-//	await N               wait until the model has got N requests
+//	await N               wait until the model has got N requests, or until the file N has content
 //	count N               the model got exactly N requests
 //	prefix A B            request B goes on where request A ended, byte for byte up to its last mark
 //	violations [PATTERN]  the model was asked something the API refuses; ! violations is checked at every end
 //	json FILE PATH [RE]   the value at PATH (a.b.0.c) of the JSON in FILE matches RE; of JSON lines the last is meant
 //	code N CMD ARGS…      CMD exits with N
-//	signal SIG N CODE CMD ARGS…   CMD gets SIG once the model has N requests, and exits with CODE;
-//	                      its output is in out and err, its environment that of the script's start
+//	signal SIG WHEN CODE CMD ARGS…   CMD gets SIG once the model has WHEN requests, or the file WHEN
+//	                      is there, and exits with CODE; its output is in out and err, its
+//	                      environment that of the script's start
 package test
 
 import (
@@ -270,11 +271,17 @@ func seen(m *model) (n int) {
 
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, neg, args, 1, 1)
-	want := number(ts, args[0])
 	m := serverOf(ts)
-	for deadline := time.Now().Add(30 * time.Second); seen(m) < want; time.Sleep(5 * time.Millisecond) {
+	there := func() bool {
+		fi, err := os.Stat(ts.MkAbs(args[0]))
+		return err == nil && fi.Size() > 0
+	}
+	if want, err := strconv.Atoi(args[0]); err == nil {
+		there = func() bool { return seen(m) >= want }
+	}
+	for deadline := time.Now().Add(30 * time.Second); !there(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			ts.Fatalf("the model got %d requests, not %d", seen(m), want)
+			ts.Fatalf("waited 30 s for %s in vain; the model got %d requests", args[0], seen(m))
 		}
 	}
 }
@@ -317,7 +324,7 @@ func violations(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("the model was asked what the API refuses:\n%s", all)
 	case !neg && all == "":
 		ts.Fatalf("the API would have taken every request")
-	case !neg && len(args) == 1 && !regexp.MustCompile(args[0]).MatchString(all):
+	case !neg && len(args) == 1 && !pattern(ts, args[0]).MatchString(all):
 		ts.Fatalf("no violation matches %s:\n%s", args[0], all)
 	}
 }
@@ -361,7 +368,7 @@ func jsonAt(ts *testscript.TestScript, neg bool, args []string) {
 			got = s
 		}
 	}
-	match := found && (len(args) < 3 || regexp.MustCompile(args[2]).MatchString(got))
+	match := found && (len(args) < 3 || pattern(ts, args[2]).MatchString(got))
 	if match == neg {
 		ts.Fatalf("%s of %s: got %s (want it: %t) %v", args[1], args[0], got, !neg, args[2:])
 	}
@@ -387,7 +394,7 @@ func code(ts *testscript.TestScript, neg bool, args []string) {
 
 func signal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 4 {
-		ts.Fatalf("usage: signal SIG N CODE COMMAND [ARGS…]")
+		ts.Fatalf("usage: signal SIG WHEN CODE COMMAND [ARGS…]")
 	}
 	sig, ok := map[string]os.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}[args[0]]
 	if !ok {
@@ -435,6 +442,12 @@ func need(ts *testscript.TestScript, neg bool, args []string, low, high int) {
 	if neg || len(args) < low || len(args) > high {
 		ts.Fatalf("wrong use: see the comment of the package")
 	}
+}
+
+func pattern(ts *testscript.TestScript, s string) *regexp.Regexp {
+	re, err := regexp.Compile(s)
+	ts.Check(err)
+	return re
 }
 
 func number(ts *testscript.TestScript, s string) int {
