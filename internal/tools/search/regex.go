@@ -10,7 +10,7 @@ import (
 // compile turns a pattern in ripgrep's dialect into one for whole files, with
 // ^ and $ at line ends, and \d, \w and \s in their Unicode sense. Unless
 // multiline, no part of it matches a line end, so that a match lies in one
-// line. The CR of a CRLF belongs to the line end, unless the pattern names CR.
+// line. The CR of a CRLF belongs to the line end if crlf says so.
 func compile(pattern string, fold, multiline bool) (*regexp.Regexp, string, error) {
 	flags := syntax.Perl &^ syntax.OneLine
 	if fold {
@@ -23,7 +23,7 @@ func compile(pattern string, fold, multiline bool) (*regexp.Regexp, string, erro
 	if err != nil {
 		return nil, "", invalid(pattern, err)
 	}
-	rewrite(tree, multiline, !names(pattern, 'r', true))
+	rewrite(tree, multiline, crlf(pattern, multiline))
 	re, err := regexp.Compile(tree.String())
 	if err != nil {
 		return nil, "", invalid(pattern, err)
@@ -93,6 +93,13 @@ func unicodeClasses(pattern string) string {
 		}
 	}
 	return b.String()
+}
+
+// crlf reports whether the CR of a CRLF is a part of the line end: not if the
+// pattern names CR, and not in multiline. compat: ripgrep 13 crashes on some
+// patterns when told both --crlf and --multiline.
+func crlf(pattern string, multiline bool) bool {
+	return !multiline && !names(pattern, 'r', true)
 }
 
 // rewrite keeps a pattern inside lines, unless multiline. With crlf the CR

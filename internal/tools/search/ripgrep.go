@@ -67,8 +67,8 @@ func (r *ripgrep) search(ctx context.Context, files <-chan string, found *collec
 func (r *ripgrep) args() []string {
 	q := r.q
 	a := []string{r.o.Ripgrep, "--no-config", "--no-messages", "--color=never", "--text"}
-	if !names(q.pattern, 'r', true) {
-		a = append(a, "--crlf") // $ also matches before CRLF
+	if crlf(q.pattern, q.multiline) {
+		a = append(a, "--crlf")
 	}
 	switch q.mode {
 	case modeFiles:

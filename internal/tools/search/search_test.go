@@ -580,3 +580,39 @@ func FuzzCompile(f *testing.F) {
 		}
 	})
 }
+
+// The trees below are the toolchain's own sources: some 10,000 files.
+func benchmark(b *testing.B, ripgrep, name, in string) {
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := filepath.Join(strings.TrimSpace(string(out)), "src")
+	tools := New(Options{Cwd: func() string { return dir }, Ripgrep: ripgrep, Exec: run})
+	for b.Loop() {
+		for _, tool := range tools {
+			if tool.Spec().Name != name {
+				continue
+			}
+			if _, err := tool.Run(b.Context(), agent.Call{Input: json.RawMessage(in)}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func BenchmarkGlob(b *testing.B) { benchmark(b, "", "Glob", `{"pattern":"**/*_test.go"}`) }
+
+func BenchmarkGrep(b *testing.B) {
+	path, err := exec.LookPath("rg")
+	for name, in := range map[string]string{
+		"literal": `{"pattern":"ErrUnexpectedEOF"}`,
+		"regexp":  `{"pattern":"func \\(\\w+ \\*\\w+\\) Close","output_mode":"content"}`,
+		"fold":    `{"pattern":"nosuchwordhere","-i":true,"output_mode":"count"}`,
+	} {
+		b.Run(name+"/built-in", func(b *testing.B) { benchmark(b, "", "Grep", in) })
+		if err == nil {
+			b.Run(name+"/rg", func(b *testing.B) { benchmark(b, path, "Grep", in) })
+		}
+	}
+}
