@@ -45,8 +45,12 @@ func (c *Compactor) Recover(ctx context.Context, h []agent.Message, err error) (
 // shorten makes room after "prompt too long".
 func (c *Compactor) shorten(ctx context.Context, out *Outcome, me *agent.ModelError) bool {
 	h := out.History
-	if c.Limits().Off {
+	switch l := c.Limits(); {
+	case l.Off:
 		out.Note = "The conversation is too long for the model, and compaction is switched off (DISABLE_COMPACT). Use /clear to start anew."
+		return false
+	case !l.Auto && l.Window > 0:
+		out.Note = "The conversation is too long for the model, and automatic compaction is switched off. Use /compact to summarise it, or /clear to start anew."
 		return false
 	}
 	if c.again(&c.tooLong) {

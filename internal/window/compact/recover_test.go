@@ -118,6 +118,21 @@ func TestRepairsEnd(t *testing.T) {
 	}
 }
 
+// Who switched compaction off is told, and nothing is taken from them.
+func TestTooLongSwitchedOff(t *testing.T) {
+	t.Parallel()
+	for want, l := range map[string]Limits{
+		"DISABLE_COMPACT": {Window: 200_000, Off: true},
+		"Use /compact":    {Window: 200_000, Threshold: 167_000},
+	} {
+		c := New(Options{Limits: l, UUID: func() string { return "u" }})
+		out, ok := c.Recover(t.Context(), work(), &agent.ModelError{Fault: agent.FaultTooLong})
+		if ok || out.Changed || !strings.Contains(out.Note, want) {
+			t.Errorf("got %v, %q", ok, out.Note)
+		}
+	}
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	off := false
