@@ -168,7 +168,7 @@ const zshDump = `[ -r ~/.zshrc ] && . ~/.zshrc
 echo '#cinch path'
 printf '%s\n' "$PATH"
 echo '#cinch functions'
-for name in ${(k)functions}; do
+for name in ${(f)"$(typeset +f)"}; do
 	case $name in _[^_]*) ;; *) typeset -f -- "$name" ;; esac
 done
 echo '#cinch aliases'

@@ -178,8 +178,8 @@ func collapse(raw []byte) (out []byte, hidden int) {
 			end--
 		}
 		body, rest := line[:end], line[end:]
-		if bytes.Count(rest, []byte{'\r'}) > 1 {
-			rest = []byte("\r\n")
+		for len(rest) > 1 && rest[0] == '\r' && rest[1] == '\r' {
+			rest = rest[1:]
 		}
 		if n := bytes.Count(body, []byte{'\r'}); n > 0 {
 			hidden += n
