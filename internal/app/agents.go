@@ -20,6 +20,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/transcript"
 	"github.com/seed-eb844fcb/cinch/internal/ui/frame"
 	"github.com/seed-eb844fcb/cinch/internal/window"
+	"github.com/seed-eb844fcb/cinch/internal/window/compact"
 	"github.com/seed-eb844fcb/cinch/internal/window/memory"
 	"github.com/seed-eb844fcb/cinch/internal/window/prompt"
 )
@@ -149,13 +150,17 @@ func (a *App) runAgent(ctx context.Context, l subagent.Launch) (subagent.Outcome
 	d := l.Definition
 	name := a.agentModel(l)
 	spec := a.model.Resolve(name)
-	b := window.New(window.Options{
+	e := window.NewEngine(window.New(window.Options{
 		Model: name, Tools: specs, MaxTokens: spec.MaxTokens, Purpose: "agent", Agent: l.ID, Effort: d.Effort,
 		Sections: prompt.Sections(prompt.Options{Agent: d.Prompt + suffix(a.o.SubagentPrompt), Tools: names(specs), Unattended: true}),
+	}), compact.Options{
+		Provider: a.Session.Metered(a.model), Limits: a.compactLimits(name), Hook: a.hook, UUID: frame.UUID, Agent: l.ID,
+		Emit: func(b agent.Body) { a.emit(l.Call, l.ID, b) },
 	})
 	c := session.Child{
 		ID: l.ID, Type: d.Name, Call: l.Call, Parent: l.Parent, MaxTurns: d.MaxTurns,
-		Tools: func(n string) agent.Tool { return set[n] }, Window: b.Request, Progress: l.Progress,
+		Tools: func(n string) agent.Tool { return set[n] }, Progress: l.Progress,
+		Window: e.Request, Fit: e.Fit, Recover: e.Recover, Answered: e.Answered, Load: func(n ...string) { e.Load(n...) },
 	}
 	if d.Mode != "" && stricterThan(a.mode(), d.Mode) {
 		c.Gate = a.gate.In(d.Mode)
@@ -192,7 +197,7 @@ func (a *App) runAgent(ctx context.Context, l subagent.Launch) (subagent.Outcome
 	}
 	out := subagent.Outcome{
 		Text: s.End.Text, Partial: s.Partial, Why: s.Why, Usage: s.Sum, Tokens: s.Usage.Tokens, Tools: s.Usage.Tools, Took: s.Usage.Took,
-		Model: name, Models: s.Models,
+		Model: name, Models: s.Models, Interrupted: s.Interrupted,
 	}
 	if s.End.Reason == loop.MaxTurns && !out.Partial {
 		out.Partial, out.Why = true, "it reached its limit of turns"

@@ -171,7 +171,7 @@ func (a *App) assemble() error {
 		ID: a.id, History: history, Source: source,
 		Provider: a.model, Tools: a.tools, Check: a.check,
 		Window: a.layout.request,
-		Gate:   a.gate.Decide, Hook: a.hooks.Run, After: a.after, Batch: a.batch,
+		Gate:   a.gate.Decide, Hook: a.hook, After: a.after, Batch: a.batch, Load: a.layout.loaded,
 		Fit: a.layout.fit, Recover: a.layout.recover, Compact: a.layout.compact, Answered: a.layout.answered,
 		Expand: a.expand, Opening: a.layout.opening, Remind: a.layout.remind, Checkpoint: a.checkpoint,
 		Info: a.info, Queries: a.queries(),
@@ -188,6 +188,9 @@ func (a *App) assemble() error {
 		Busy:    func(ctx context.Context) error { return a.jobs.Wait(ctx, job.Agent) },
 		Ceiling: a.ceiling(), Tasks: a.jobs.List, Close: a.stopJobs,
 		Answerable: a.answerable, NewID: frame.UUID, Clear: a.clear,
+	}
+	if a.loaded != nil {
+		so.Deferred = a.loaded.Deferred
 	}
 	if a.record != nil {
 		so.Sink = a.record.Sink

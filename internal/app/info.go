@@ -143,9 +143,6 @@ func (a *App) follow(ctx context.Context, f agent.Finished) {
 			a.layout.touch(ctx, s.Value)
 		}
 	}
-	for _, name := range f.Result.Loaded {
-		a.layout.made().Load(name)
-	}
 }
 
 // changedFiles are notes on files that the model has read and that are

@@ -150,6 +150,9 @@ func (l *layout) instructions() string {
 	return l.memory.Section("Compact Instructions")
 }
 
+// loaded adds the definitions of tools that were looked up.
+func (l *layout) loaded(names ...string) { l.made().Load(names...) }
+
 func (l *layout) fit(ctx context.Context, h []agent.Message) window.Outcome {
 	return l.made().Fit(ctx, h)
 }

@@ -38,6 +38,8 @@ type Outcome struct {
 	Took    time.Duration
 	Model   string
 	Models  []string
+	// Interrupted: a person's denial inside it was to end the whole turn.
+	Interrupted bool
 }
 
 // A Job is one entry in the list of background work.
@@ -268,7 +270,12 @@ func (o *Options) report(l Launch, out Outcome) agent.Result {
 		_, trailer, _ = strings.Cut(trailer, "\n")
 	}
 	body := &agent.Text{Text: text}
+	end := ""
+	if out.Interrupted {
+		end = "aborted_tools"
+	}
 	return agent.Result{
+		End:   end,
 		Array: true, Blocks: []agent.Block{body, &agent.Text{Text: trailer}}, IsError: out.Partial && out.Text == "",
 		Detail: completed{
 			Status: "completed", AgentID: l.ID, Prompt: l.Prompt, Content: []json.RawMessage{agent.AppendBlock(nil, body)},

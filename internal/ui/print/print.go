@@ -205,6 +205,9 @@ func (p *printer) text(o agent.Outcome) string {
 		return string(o.Structured) + "\n"
 	case o.Subtype == "success":
 		// compat: a failed request is a success with the failure as its text.
+		if o.Whole != "" {
+			return o.Whole + "\n"
+		}
 		return o.Text + "\n"
 	case o.Subtype == "error_max_turns":
 		// compat: scripts look for these words; the turn that was not begun
