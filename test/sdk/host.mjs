@@ -99,7 +99,7 @@ export class Run {
     assert.equal(found.length, 1, `results of ${id} in the stream`);
     return found[0];
   }
-  get kinds() { return this.messages.map(m => m.subtype ? m.type + '/' + m.subtype : m.type); }
+  get kinds() { return this.messages.map(m => m.type === 'system' ? m.type + '/' + m.subtype : m.type); }
 }
 
 /** ask runs a one-shot query to its end; what the iterator throws is in error. */
