@@ -146,6 +146,12 @@ func TestKilledAnywhere(t *testing.T) {
 		if g, w := wire(again.History), wire(r.History); g != w {
 			t.Fatalf("killed after %d events and resumed:\ngot\n%s\nwant\n%s", stop, g, w)
 		}
+		if err := os.Remove(TracePath(p)); err != nil {
+			t.Fatal(err)
+		}
+		if g, w := wire(reload(t, p).History), wire(r.History); g != w {
+			t.Fatalf("killed after %d events and resumed: the transcript alone says\n%s\nwant\n%s", stop, g, w)
+		}
 		if len(again.Unknown) != 0 {
 			t.Errorf("killed after %d events and resumed: %+v is unknown still", stop, again.Unknown)
 		}

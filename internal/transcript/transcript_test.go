@@ -196,6 +196,9 @@ func TestHistorySurvives(t *testing.T) {
 			t.Errorf("%s is at %d, want %d", uuid, i, want)
 		}
 	}
+	if n := strings.Count(string(must(os.ReadFile(p))), `"tool_use_id":"toolu_b"`); n != 1 {
+		t.Errorf("a result stands %d times in the file", n)
+	}
 	lines := decodeLines(t, p)
 	for _, f := range lines {
 		if f["type"] == "assistant" {
