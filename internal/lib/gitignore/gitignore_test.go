@@ -37,7 +37,7 @@ func TestAgainstGit(t *testing.T) {
 	files := make([]map[string]string, 0, 600)
 	for _, p := range patterns {
 		files = append(files, map[string]string{"": p + "\n"})
-		files = append(files, map[string]string{"": "*\n!" + p + "\n"}, map[string]string{"": p + "\r\n!d/\n!a", "d": "!" + p + "\n"})
+		files = append(files, map[string]string{"": p + "\r\n!d/\n!a", "d": "!" + p + "\n"})
 	}
 	files = append(files,
 		map[string]string{"": "*.log\n", "d": "!b.log\n", "d/e": "*.log\n"},
@@ -46,7 +46,7 @@ func TestAgainstGit(t *testing.T) {
 		map[string]string{"": "/*\n!/d\n/d/*\n!/d/e\n", "x": "*\n!y/\n"},
 	)
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 150 {
+	for range 60 {
 		files = append(files, map[string]string{"": randomPatterns(r), "d": randomPatterns(r), "x": randomPatterns(r)})
 	}
 	pairs := g.compare(t, files)

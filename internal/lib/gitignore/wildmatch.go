@@ -7,7 +7,7 @@ import "strings"
 // whole segment matches any number of them.
 func wildmatch(pattern, text string, paths bool) bool {
 	m := matcher{pattern: pattern, text: text, paths: paths}
-	return m.match(0, 0, 0) == matched
+	return m.match(0, 0) == matched
 }
 
 // outcome lets a failure that no longer tail can repair end the search early,
@@ -26,9 +26,8 @@ type matcher struct {
 	paths         bool
 }
 
-// match matches pattern[p:] with text[t:]; start is where this part of the
-// pattern begins, which a "**" may stand at.
-func (m *matcher) match(start, p, t int) outcome {
+// match matches pattern[p:] with text[t:].
+func (m *matcher) match(p, t int) outcome {
 	for ; p < len(m.pattern); p++ {
 		c := m.pattern[p]
 		if t == len(m.text) && c != '*' {
@@ -36,7 +35,7 @@ func (m *matcher) match(start, p, t int) outcome {
 		}
 		switch c {
 		case '*':
-			return m.star(start, p, t)
+			return m.star(p, t)
 		case '?':
 			if m.paths && m.text[t] == '/' {
 				return failed
@@ -67,7 +66,7 @@ func (m *matcher) match(start, p, t int) outcome {
 	return matched
 }
 
-func (m *matcher) star(start, p, t int) outcome {
+func (m *matcher) star(p, t int) outcome {
 	first := p
 	for p < len(m.pattern) && m.pattern[p] == '*' {
 		p++
@@ -75,14 +74,14 @@ func (m *matcher) star(start, p, t int) outcome {
 	rest := m.pattern[p:]
 	slashes := false // the star may take slashes
 	if p-first > 1 {
-		opens := first == start || m.pattern[first-1] == '/'
+		opens := first == 0 || m.pattern[first-1] == '/'
 		closes := rest == "" || rest[0] == '/' || strings.HasPrefix(rest, `\/`)
 		switch {
 		case !m.paths:
 			slashes = true
 		case opens && closes:
 			// "**/" may stand for no directory at all.
-			if rest != "" && rest[0] == '/' && m.match(p+1, p+1, t) == matched {
+			if rest != "" && rest[0] == '/' && m.match(p+1, t) == matched {
 				return matched
 			}
 			slashes = true
@@ -101,10 +100,10 @@ func (m *matcher) star(start, p, t int) outcome {
 		if i < 0 {
 			return hopeless
 		}
-		return m.match(start, p+1, t+i+1)
+		return m.match(p+1, t+i+1)
 	}
 	for ; t < len(m.text); t++ {
-		switch r := m.match(p, p, t); {
+		switch r := m.match(p, t); {
 		case r == failed:
 		case r == toSlash && slashes:
 		default:

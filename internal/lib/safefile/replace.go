@@ -102,10 +102,10 @@ func (w Writer) rename(d *dir, h *held, old *Snapshot, name string, data []byte,
 	if err := w.unchanged(d, old, name); err != nil {
 		return err
 	}
-	if err := w.step("rename"); err != nil {
-		return err
+	if err = w.step("rename"); err == nil {
+		err = d.rename(spare, name)
 	}
-	if err := d.rename(spare, name); err != nil {
+	if err != nil {
 		if isStuck(err) {
 			return errInPlace
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -332,6 +333,65 @@ func TestEveryStepFails(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// A file whose name cannot be changed, such as a mount point, is written in place.
+func TestMountPoint(t *testing.T) {
+	t.Parallel()
+	path := write(t, filepath.Join(tempDir(t), "f"), "old")
+	old, err := Load(path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := Writer{fault: func(step string) error {
+		if step == "rename" {
+			return syscall.EBUSY
+		}
+		return nil
+	}}
+	calls := 0
+	if err := w.Replace(path, old, []byte("new content"), func() error { calls++; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || !os.SameFile(info, old.Info) || calls != 1 {
+		t.Errorf("not the same file, or before was called %d times: %v", calls, err)
+	}
+	if got, _ := os.ReadFile(path); string(got) != "new content" {
+		t.Errorf("got %q", got)
+	}
+	noSpares(t, filepath.Dir(path))
+}
+
+// Two that replace one file at the same time take turns, and the second sees
+// that its content is old.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	path := write(t, filepath.Join(tempDir(t), "f"), "old")
+	old, err := Load(path, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	err = Writer{}.Replace(path, old, []byte("first"), func() error {
+		go func() { second <- Writer{}.Replace(path, old, []byte("second"), nil) }()
+		select {
+		case err := <-second:
+			second <- err
+			return fmt.Errorf("the second did not wait: %w", err)
+		case <-time.After(100 * time.Millisecond):
+			return nil
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := <-second; !errors.Is(err, ErrChanged) {
+		t.Errorf("the second: %v", err)
+	}
+	if got, _ := os.ReadFile(path); string(got) != "first" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -34,6 +34,8 @@ type collector struct {
 	real, was string
 	// single: one file was named, so it is searched whatever it is.
 	single bool
+	// ended is the time after which the search was ended, 0 if it came to its end.
+	ended time.Duration
 
 	mu    sync.Mutex
 	files []*hits

@@ -3,6 +3,7 @@ package search
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"regexp"
@@ -79,7 +80,7 @@ func (m *matcher) file(path string, buf []byte, found *collector) []byte {
 	return data
 }
 
-var errBig = os.ErrInvalid
+var errBig = errors.New("too big to load")
 
 func load(path string, buf []byte) ([]byte, error) {
 	f, err := os.Open(path)
@@ -235,7 +236,7 @@ func (c *surround) match(number, start, end, at int) {
 	}
 	first, n := start, number
 	for range c.q.before {
-		if n <= c.number || first <= c.next {
+		if n <= c.number {
 			break
 		}
 		first = bytes.LastIndexByte(c.text[:first-1], '\n') + 1

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/glob"
@@ -44,6 +45,7 @@ const (
 	defaultHead = 250
 	maxContext  = 1000
 	maxLines    = 20_000 // lines held when no limit was asked for
+	grepTimeout = time.Minute
 )
 
 // A query is a Grep, checked.
@@ -164,9 +166,14 @@ func (t *grepTool) engine(q *query) (engine, error) {
 	return newMatcher(q)
 }
 
-// search sends the files below real to the engine.
-func (t *grepTool) search(ctx context.Context, q *query, real string, info fs.FileInfo, e engine, found *collector) error {
-	ctx, cancel := context.WithCancel(ctx)
+// search sends the files below real to the engine. When time is up, what was
+// found until then is the answer.
+func (t *grepTool) search(parent context.Context, q *query, real string, info fs.FileInfo, e engine, found *collector) error {
+	limit := t.o.Timeout
+	if limit <= 0 {
+		limit = grepTimeout
+	}
+	ctx, cancel := context.WithTimeout(parent, limit)
 	defer cancel()
 	files := make(chan string, 1024)
 	walked := make(chan struct{})
@@ -176,7 +183,7 @@ func (t *grepTool) search(ctx context.Context, q *query, real string, info fs.Fi
 		defer close(files)
 		if !info.IsDir() {
 			found.single = true
-			files <- real
+			files <- real // there is room
 			return
 		}
 		all, err := glob.Compile("**")
@@ -198,6 +205,9 @@ func (t *grepTool) search(ctx context.Context, q *query, real string, info fs.Fi
 	err := e.search(ctx, files, found)
 	cancel() // the engine may have given up
 	<-walked
+	if errors.Is(err, context.DeadlineExceeded) && parent.Err() == nil {
+		found.ended, err = limit, nil
+	}
 	return err
 }
 

@@ -43,7 +43,7 @@ type Options struct {
 	HideDot bool
 	// Ignore makes Glob respect .gitignore.
 	Ignore bool
-	// Timeout bounds one Glob. 0 is 20 seconds.
+	// Timeout bounds one call. 0 is 20 seconds for Glob and a minute for Grep.
 	Timeout time.Duration
 }
 

@@ -86,6 +86,9 @@ func (t *grepTool) report(q *query, found *collector) agent.Result {
 	case w.full:
 		fmt.Fprintf(&b, "\n\n(Cut after %d entries: more is too much for one result. Go on with offset %d, or narrow the search.)", w.taken, q.offset+w.taken)
 	}
+	if found.ended > 0 {
+		fmt.Fprintf(&b, "\n\n(The search was ended after %s; this is what was found until then. Use a narrower path, glob or type.)", found.ended)
+	}
 	if found.big > 0 {
 		fmt.Fprintf(&b, "\n\n(%d files above %d MB were not searched. Name one as path to be told of it.)", found.big, maxLoad>>20)
 	}

@@ -348,6 +348,29 @@ func TestGrepErrors(t *testing.T) {
 	}
 }
 
+func TestGrepTimeout(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, project)
+	b.o.Timeout = time.Nanosecond
+	for _, engine := range []string{"", rg(t)} {
+		r, err := b.call(engine, "Grep", args{"pattern": "needle"})
+		if err != nil || !strings.Contains(agent.TextOf(r.Blocks), "was ended after 1ns") {
+			t.Errorf("engine %q: %v, %v", engine, err, r)
+		}
+	}
+}
+
+// A byte order mark is no part of the first line.
+func TestGrepMark(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, map[string]string{"a": "\xef\xbb\xbfneedle\n", "b": "\xff\xfen\x00e\x00e\x00d\x00l\x00e\x00"})
+	for _, in := range []args{{"pattern": "^needle"}, {"pattern": "^.+$", "output_mode": "content"}, {"pattern": "^needle$", "output_mode": "content", "multiline": true}} {
+		if got, _, err := b.grep(in); err != nil || !strings.Contains(got, "a") || !strings.Contains(got, "b") {
+			t.Errorf("%v: %q, %v", in, got, err)
+		}
+	}
+}
+
 // A denied file is in no listing of either tool.
 func TestDeny(t *testing.T) {
 	t.Parallel()
