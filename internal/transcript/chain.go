@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/atomicfile"
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // A chain is the conversation of the main thread or of one sub-agent: lines
@@ -354,9 +355,6 @@ func (c *chain) finished(at time.Time, f agent.Finished) error {
 	return c.put(l)
 }
 
-// synthetic is the model of what no model wrote.
-const synthetic = "<synthetic>"
-
 // failure records a message that stands in place of an answer.
 func (c *chain) failure(at time.Time, s agent.Said) error {
 	own := []field{raw("isApiErrorMessage", "true"), str("error", s.Err.Kind)}
@@ -368,7 +366,7 @@ func (c *chain) failure(at time.Time, s agent.Said) error {
 	}
 	model := s.Model
 	if model == "" {
-		model = synthetic
+		model = history.Synthetic
 	}
 	bs := s.Message.Blocks
 	if len(bs) == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/atomicfile"
 	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // Rename gives the session path a title. It may be open elsewhere.
@@ -117,7 +118,7 @@ func copyLines(from, to string, edit func([]byte) []byte) error {
 func forkLine(l []byte, old, id string) []byte {
 	var uuid []byte
 	forked := false
-	_ = fields(l, func(name, value []byte) bool { // as far as it can be read
+	_ = history.Fields(l, func(name, value []byte) bool { // as far as it can be read
 		switch string(name) {
 		case "uuid":
 			uuid = value
@@ -139,7 +140,7 @@ func forkLine(l []byte, old, id string) []byte {
 
 func renameLine(l []byte, old, id string) []byte {
 	out := bytes.Clone(l)
-	_ = fields(l, func(name, value []byte) bool { // as far as it can be read
+	_ = history.Fields(l, func(name, value []byte) bool { // as far as it can be read
 		if string(name) != "sessionId" {
 			return true
 		}
@@ -170,7 +171,7 @@ func (s Store) TakeOver(ctx context.Context, id string) (*atomicfile.Lock, error
 }
 
 func (s Store) lockPath(id string) string {
-	return filepath.Join(s.Private, "sessions", safeName(id)+".lock")
+	return filepath.Join(s.Private, "sessions", history.Safe(id)+".lock")
 }
 
 // Taken returns a guard for a Writer that keeps it from writing once its

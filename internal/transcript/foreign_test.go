@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
-	"github.com/seed-eb844fcb/cinch/internal/lib/jsonscan"
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // Files as the reference writes them: parallel calls whose results hang each
@@ -94,8 +93,8 @@ func TestBadLines(t *testing.T) {
 		"lines twice":              {[]string{user("u1", `"parentUuid":null,`, "one"), user("u1", `"parentUuid":null,`, "one"), answer("a1", `"parentUuid":"u1",`, "two")}, "one two", 0},
 		"blanks, NULs, rubbish, a torn line": {[]string{user("u1", `"parentUuid":null,`, "one"), "", "\x00\x00\x00\x00", "rubbish", `{"type":"assis`, answer("a1", `"parentUuid":"u1",`, "two"),
 			`{"type":"user","uuid":"x","parentUuid":"a1","message":{"content":{"a":1}}}`}, "one two", 4},
-		"begins with an answer": {[]string{answer("a1", `"parentUuid":null,`, "two"), user("u1", `"parentUuid":"a1",`, "three")}, startMissing + " two three", 0},
-		"an answer to nothing":  {[]string{user("u1", `"parentUuid":null,`, "  "), answer("a1", `"parentUuid":"u1",`, "two")}, startMissing + " two", 0},
+		"begins with an answer": {[]string{answer("a1", `"parentUuid":null,`, "two"), user("u1", `"parentUuid":"a1",`, "three")}, history.StartMissing + " two three", 0},
+		"an answer to nothing":  {[]string{user("u1", `"parentUuid":null,`, "  "), answer("a1", `"parentUuid":"u1",`, "two")}, history.StartMissing + " two", 0},
 	} {
 		p := filepath.Join(t.TempDir(), "s.jsonl")
 		if err := os.WriteFile(p, []byte(strings.Join(c.lines, "\n")), 0o600); err != nil {
@@ -222,21 +221,5 @@ func FuzzLoad(f *testing.F) {
 		}
 		reload(t, p)
 		summarize(p)
-	})
-}
-
-func FuzzUnquote(f *testing.F) {
-	for _, s := range []string{`"a\n\"\\\u00e9\ud83d\ude00\ud83d x\/\b\f\r\t"`, `"\q"`, `"\u12"`, `"`, `"\"`, `"a"b"`, "\"\xff\"", "\"\x01\""} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, raw []byte) {
-		var want string
-		if jsonscan.Skip(raw, 0) != len(raw) {
-			return // not a value that is ever found
-		}
-		valid := raw[0] == '"' && json.Unmarshal(raw, &want) == nil
-		if got, ok := unquote(raw); ok != valid || got != want {
-			t.Errorf("%q: got %q, %v, want %q, %v", raw, got, ok, want, valid)
-		}
 	})
 }

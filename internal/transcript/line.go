@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // A line is one line of a transcript in the making. tail stands between pre
@@ -194,7 +195,7 @@ func slim(data []byte, levels int) []byte {
 		return []byte("null")
 	}
 	b := []byte{'{'}
-	_ = fields(data, func(name, value []byte) bool { // json.Marshal wrote it
+	_ = history.Fields(data, func(name, value []byte) bool { // json.Marshal wrote it
 		if len(value) > wholeMember {
 			if value[0] != '{' || levels <= 1 {
 				return true

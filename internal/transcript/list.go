@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // A Summary is what a list shows of a session. It is read from the beginning
@@ -138,93 +141,73 @@ func summarize(path string) (m Summary, ok bool) {
 		return m, false
 	}
 	m = Summary{ID: strings.TrimSuffix(filepath.Base(path), ext), Path: path, Size: info.Size()}
-	buf := make([]byte, ends)
-	n, err := f.ReadAt(buf, 0)
-	if err != nil && err != io.EOF {
-		return m, false
-	}
 	p := peek{m: &m}
-	p.read(buf[:n], false)
-	if info.Size() > int64(n) {
-		from := max(info.Size()-ends, int64(n))
-		if n, err = f.ReadAt(buf, from); err != nil && err != io.EOF {
+	pieces := []*io.SectionReader{io.NewSectionReader(f, 0, info.Size())}
+	if info.Size() > 2*ends {
+		pieces = []*io.SectionReader{io.NewSectionReader(f, 0, ends), io.NewSectionReader(f, info.Size()-ends, ends)}
+	}
+	for i, piece := range pieces {
+		data, err := io.ReadAll(piece)
+		if err != nil {
 			return m, false
 		}
-		p.read(buf[:n], true)
+		p.read(data, i > 0)
 	}
-	m.Title = p.s.title()
-	m.Cwd, m.Branch, m.Entrypoint, m.Tag = p.s.cwd, p.s.branch, p.s.entrypoint, p.s.tag
-	m.Created, m.Active = p.s.first, p.s.last
+	s := &p.s
+	m.Title, m.Last, m.Cwd, m.Branch, m.Entrypoint, m.Tag = s.Title(), s.Last, s.Cwd, s.Branch, s.Entrypoint, s.Tag
+	m.Created, m.Active = s.First, s.Newest
 	if m.Active.IsZero() {
 		m.Active = info.ModTime()
 	}
-	return m, p.talk
+	return m, p.talks
 }
 
 // A peek gathers a Summary from pieces of a transcript.
 type peek struct {
-	m    *Summary
-	s    scan
-	talk bool
+	m     *Summary
+	s     history.Scan
+	talks bool
 }
 
-// read takes in a piece of the file; middle says that it may begin inside a
-// line. A line that is cut off at either side may still show what it is.
+// read takes in a piece of the file; middle says that it begins inside a line.
 func (p *peek) read(data []byte, middle bool) {
 	if middle {
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			data = data[i+1:]
+		data = data[bytes.IndexByte(data, '\n')+1:]
+	}
+	var skips jsonl.Skips
+	for l, err := range jsonl.Read(bytes.NewReader(data), &skips) {
+		if err != nil {
+			return
+		}
+		talks, asks := p.s.Add(l)
+		p.talks = p.talks || talks
+		if asks && p.m.Prompt == "" {
+			p.m.Prompt = firstLine(l.Data)
 		}
 	}
-	for len(data) > 0 {
-		l := data
-		if i := bytes.IndexByte(data, '\n'); i >= 0 {
-			l, data = data[:i], data[i+1:]
-		} else {
-			data = nil
-		}
-		p.line(bytes.TrimSpace(l))
-	}
+	// The first prompt may be longer than the piece.
+	p.talks = p.talks || !middle && bytes.Contains(data, []byte(`"type":"user"`))
 }
 
-func (p *peek) line(l []byte) {
-	var h head
-	var r row
-	if err := h.read(l, &r); err != nil {
-		// The first prompt may be longer than the piece.
-		p.talk = p.talk || bytes.Contains(l, []byte(`"type":"user"`)) || bytes.Contains(l, []byte(`"type":"assistant"`))
-		return
-	}
-	p.s.note(h, nil)
-	p.talk = p.talk || r.kind == userLine || r.kind == assistantLine
-	_ = fields(l, func(name, value []byte) bool { // read has been over it
-		switch string(name) {
-		case "lastPrompt":
-			p.m.Last, _ = unquote(value)
-		case "message":
-			if p.m.Prompt == "" && r.kind == userLine && !r.meta && !r.side && !r.result && !r.viewOnly && !r.summary {
-				p.m.Prompt = firstLine(value)
-			}
-		}
-		return true
-	})
-}
-
-// firstLine returns what a person said in a message, cut, or "".
-func firstLine(message []byte) (text string) {
-	_ = fields(message, func(name, value []byte) bool { // what is no message says nothing
-		if string(name) != "content" {
+// firstLine returns what a person said in a line, cut, or "".
+func firstLine(data []byte) (text string) {
+	// What is no message says nothing.
+	_ = history.Fields(data, func(name, message []byte) bool {
+		if string(name) != "message" {
 			return true
 		}
-		bs, _ := content0(value)
-		for _, b := range bs {
-			t := asked(b)
-			if t == "" {
-				continue
+		_ = history.Fields(message, func(name, content []byte) bool {
+			if string(name) != "content" {
+				return true
 			}
-			text = t
+			bs, _ := history.Content(content)
+			for _, b := range bs {
+				if text = asked(b); text != "" {
+					break
+				}
+			}
 			return false
-		}
+		})
 		return false
 	})
 	return clip(text, 200)

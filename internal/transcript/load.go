@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // LoadOptions narrow what Load returns.
@@ -26,10 +27,7 @@ type LoadOptions struct {
 var ErrNoMessage = errors.New("no such message in this session")
 
 // A Prompt is what a person has asked for.
-type Prompt struct {
-	UUID string
-	Text string
-}
+type Prompt = history.Prompt
 
 // A Lost is a call whose outcome is not known.
 type Lost struct {
@@ -44,7 +42,7 @@ type Lost struct {
 type Loaded struct {
 	Path    string
 	Session string // the id that its lines carry, or that of the file
-	// History is ready to be sent: see the mender's promises.
+	// History is ready to be sent: see history.Mender.
 	History []agent.Message
 	// Deferred is the call at the end of History that waits for a decision
 	// from outside. It has no result.
@@ -146,9 +144,9 @@ func recall(trace, id string) past {
 		}
 		var r Record
 		kind := ""
-		_ = fields(l.Data, func(name, value []byte) bool { // Unmarshal will tell
+		_ = history.Fields(l.Data, func(name, value []byte) bool { // Unmarshal will tell
 			if string(name) == "k" {
-				kind, _ = unquote(value)
+				kind, _ = history.Unquote(value)
 			}
 			return kind == ""
 		})
@@ -190,44 +188,51 @@ func recall(trace, id string) past {
 	return p
 }
 
+// scan makes the first pass over the file path, which stays open.
+func scan(path string, agentFile bool) (*history.Scan, *os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := history.Read(f, agentFile)
+	if err != nil {
+		_ = f.Close() // only read
+		return nil, nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return s, f, nil
+}
+
 func load(path, trace, id string, o LoadOptions) (*Loaded, error) {
-	s, f, err := scanFile(path)
+	s, f, err := scan(path, id != "")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // only read
 	p := recall(trace, id)
-	l := &Loaded{Path: path, Session: s.session, Title: s.title(), Tag: s.tag, Mode: s.mode, Model: s.model,
-		Cwd: s.cwd, Branch: s.branch, Version: s.version, Forked: s.forked, Created: s.first, Active: s.last,
-		Effort: p.effort, Lines: s.lines, FileHistory: s.history, open: map[agent.CallID]string{}}
+	l := &Loaded{Path: path, Session: s.Session, Title: s.Title(), Tag: s.Tag, Mode: s.Mode, Model: s.Model,
+		Cwd: s.Cwd, Branch: s.Branch, Version: s.Version, Forked: s.Forked, Created: s.First, Active: s.Newest,
+		Effort: p.effort, Lines: s.Lines, FileHistory: s.FileHistory, open: map[agent.CallID]string{}}
 	if l.Session == "" {
 		l.Session = strings.TrimSuffix(filepath.Base(path), ext)
 	}
-	if p.modelAt.After(s.modelAt) && p.model != "" {
+	if p.modelAt.After(s.ModelAt) && p.model != "" {
 		l.Model = p.model
 	}
 	for _, d := range p.drafts {
-		n := len(s.rows)
-		s.line(0, 0, d, true)
-		if len(s.rows) > n {
+		if s.Draft(d) {
 			l.drafts = append(l.drafts, d)
 		}
 	}
-	leaf := s.leaf(id != "")
-	if o.At != "" || o.Drop != "" {
-		if leaf, err = s.goTo(o, p, id != ""); err != nil {
-			return nil, err
-		}
+	if l.leaf, err = end(s, o, p); err != nil {
+		return nil, err
 	}
-	if leaf >= 0 {
-		l.leaf = s.rows[leaf].uuid
-	}
-	h, err := s.assemble(l, f, s.conversation(f, leaf, id != ""))
+	talk, err := s.Talk(f, l.leaf)
 	if err != nil {
 		return nil, err
 	}
-	l.mend(h, p)
-	l.Skipped = s.skips
+	l.Prompts, l.System = talk.Prompts, talk.System
+	l.mend(talk.Messages, p)
+	l.Skipped = s.Skipped
 	l.Unfinished = l.unfinished(p)
 	for uuid, line := range p.names {
 		if i, ok := l.index[line]; ok && uuid != "" {
@@ -239,66 +244,53 @@ func load(path, trace, id string, o LoadOptions) (*Loaded, error) {
 	return l, nil
 }
 
-// goTo finds the row that o says the history is to end with.
-func (s *scan) goTo(o LoadOptions, p past, agentFile bool) (int, error) {
+// end returns the line with which the history is to end.
+func end(s *history.Scan, o LoadOptions, p past) (string, error) {
 	name := o.At
 	if name == "" {
 		name = o.Drop
 	}
-	i, ok := s.index[name]
-	if !ok {
-		if i, ok = s.index[p.names[name]]; !ok {
-			return 0, fmt.Errorf("%s: %w", name, ErrNoMessage)
+	if name == "" {
+		return s.Leaf(), nil
+	}
+	if !s.Has(name) {
+		if !s.Has(p.names[name]) {
+			return "", fmt.Errorf("%s: %w", name, ErrNoMessage)
 		}
+		name = p.names[name]
 	}
 	if o.At != "" {
-		for j := i + 1; j < len(s.rows) && s.rows[j].before && s.rows[j].parent == s.rows[i].uuid; j++ {
-			i = j // the notes that stand in front of a prompt
-		}
-		return i, nil
+		return s.Through(name), nil
 	}
-	// What was added for the model in front of the prompt goes with it.
-	for i = s.parent(i, agentFile, nil); i >= 0 && s.rows[i].kind == attachmentLine; {
-		i = s.parent(i, agentFile, nil)
-	}
-	return i, nil
+	return s.Before(name), nil
 }
 
 // mend puts h right and makes it the history.
-func (l *Loaded) mend(h []msg, p past) {
-	d := mender{closing: func(u *agent.ToolUse) *agent.ToolResult { return l.closing(u, p) }}
-	for id, r := range p.calls {
-		if r.Kind == "decided" {
-			d.deferred = id
-			if lastUse(h) == id {
-				break
-			}
-		}
+func (l *Loaded) mend(h []history.Message, p past) {
+	d := history.Mender{Closing: func(u *agent.ToolUse) *agent.ToolResult { return l.closing(u, p) }}
+	if last := lastUse(h); p.calls[last].Kind == "decided" {
+		d.Deferred = last
 	}
-	h = d.mend(h)
-	l.closed = nil
-	if len(h) > 0 && h[len(h)-1].Role == agent.User {
-		l.closed = d.closed
-	}
+	h = d.Mend(h)
+	l.closed = d.Closed
 	l.index = map[string]int{}
 	for i, m := range h {
 		l.History = append(l.History, m.Message)
-		l.entries = append(l.entries, entry{id: m.UUID, role: m.Role, lines: m.lines, leaf: m.leaf})
-		for _, line := range m.lines {
+		l.entries = append(l.entries, entry{id: m.UUID, role: m.Role, lines: m.Lines, leaf: m.Leaf})
+		for _, line := range m.Lines {
 			l.index[line] = i
 		}
 		if m.UUID != "" {
 			l.index[m.UUID] = i
 		}
 	}
-	if n := len(h); n > 0 && h[n-1].Role == agent.Assistant && len(d.open) > 0 {
-		l.Deferred = d.open[0].use.ID
-		l.open[l.Deferred] = h[n-1].leaf
+	if l.Deferred = d.Open; d.Open != "" {
+		l.open[d.Open] = h[len(h)-1].Leaf
 	}
 }
 
 // lastUse returns the call that h ends with, if it ends with one.
-func lastUse(h []msg) agent.CallID {
+func lastUse(h []history.Message) agent.CallID {
 	if n := len(h); n > 0 && h[n-1].Role == agent.Assistant && len(h[n-1].Blocks) > 0 {
 		if u, ok := h[n-1].Blocks[len(h[n-1].Blocks)-1].(*agent.ToolUse); ok {
 			return u.ID

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // compacted records that a new history takes the place of the old one: a
@@ -121,7 +122,7 @@ func (c *chain) copy(at time.Time, m agent.Message, summary bool) []line {
 	var ids []string
 	if m.Role == agent.Assistant {
 		for _, b := range m.Blocks {
-			l := c.line("assistant", c.w.o.NewID(), at).respond(assistantMessage(m.ID, synthetic, []agent.Block{b}))
+			l := c.line("assistant", c.w.o.NewID(), at).respond(assistantMessage(m.ID, history.Synthetic, []agent.Block{b}))
 			l.pre, l.response = appendTail(l.pre, "", agent.Usage{}), false
 			lines, ids = append(lines, l), append(ids, l.uuid)
 		}

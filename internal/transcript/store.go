@@ -21,6 +21,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // A Store is the place of all sessions of one configuration root.
@@ -64,17 +66,7 @@ func SideDir(path string) string { return strings.TrimSuffix(path, ext) }
 
 // AgentPath returns the name of the transcript of sub-agent id.
 func AgentPath(path, id string) string {
-	return filepath.Join(SideDir(path), "subagents", "agent-"+safeName(id)+ext)
-}
-
-// safeName makes an id that may come from anywhere part of a file name.
-func safeName(id string) string {
-	return strings.Map(func(r rune) rune {
-		if isAlnum(r) || r == '-' || r == '_' {
-			return r
-		}
-		return '-'
-	}, id)
+	return filepath.Join(SideDir(path), "subagents", "agent-"+history.Safe(id)+ext)
 }
 
 func isAlnum(r rune) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/disk"
 	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
+	"github.com/seed-eb844fcb/cinch/internal/transcript/history"
 )
 
 // Options says what a Writer writes and where.
@@ -286,7 +287,7 @@ func (w *Writer) cleared(at time.Time, session string) error {
 	err := w.close()
 	title := w.title
 	w.title, w.prompt, w.far = "", "", 0
-	w.begin(filepath.Join(filepath.Dir(w.main.out.path), safeName(session)+ext))
+	w.begin(filepath.Join(filepath.Dir(w.main.out.path), history.Safe(session)+ext))
 	w.retitle(title)
 	return err
 }
@@ -310,7 +311,7 @@ func (w *Writer) Append(typ string, members json.RawMessage) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var own []field
-	err := fields(members, func(name, value []byte) bool {
+	err := history.Fields(members, func(name, value []byte) bool {
 		own = append(own, field{string(name), value})
 		return true
 	})

@@ -1,19 +1,19 @@
-package transcript
+package history
 
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
 )
+
+// Synthetic is the model of what no model wrote.
+const Synthetic = "<synthetic>"
 
 // A kind is what a line of a transcript is.
 type kind uint8
@@ -49,76 +49,103 @@ type row struct {
 	msg      string // id of the response
 }
 
-// A scan is the outcome of the first pass over a transcript.
-type scan struct {
-	rows  []row
-	index map[string]int // rows by uuid
-	skips jsonl.Skips
-	lines int
+// A Scan is the outcome of the first pass over the lines of a session file:
+// what they say about the session, and where the conversation is in them.
+type Scan struct {
+	// Agent says that the file is a sub-agent's: all its lines are its
+	// conversation. In a session's file such lines are beside it.
+	Agent bool
 
-	session, cwd, branch, version, entrypoint string
-	model                                     string
-	modelAt                                   time.Time
-	mode                                      agent.Mode
-	custom, ai, summary, tag                  string
-	first, last                               time.Time
-	history                                   []json.RawMessage
-	forked                                    string
+	Session, Cwd, Version, Entrypoint string // the first three as first said
+	Branch                            string // at the end
+	Model                             string
+	ModelAt                           time.Time
+	Mode                              agent.Mode
+	Tag, Last                         string // Last is the last prompt, as noted
+	First, Newest                     time.Time
+	FileHistory                       []json.RawMessage
+	Forked                            string // the first forkedFrom, as JSON
+
+	Lines   int // that could be read
+	Skipped jsonl.Skips
+
+	custom, ai, summary string
+	rows                []row
+	index               map[string]int // rows by uuid
 }
 
-// scanFile makes the first pass over the file path.
-func scanFile(path string) (*scan, *os.File, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if info, err := f.Stat(); err != nil || info.IsDir() {
-		_ = f.Close() // only read
-		return nil, nil, errors.Join(err, &fs.PathError{Op: "read", Path: path, Err: errors.New("is a directory")})
-	}
-	s := &scan{index: map[string]int{}}
-	for l, err := range jsonl.Read(f, &s.skips) {
+// Read makes the first pass over r.
+func Read(r io.Reader, agentFile bool) (*Scan, error) {
+	s := &Scan{Agent: agentFile}
+	for l, err := range jsonl.Read(r, &s.Skipped) {
 		if err != nil {
-			_ = f.Close() // only read
-			return nil, nil, fmt.Errorf("reading %s: %w", path, err)
+			return nil, err
 		}
-		s.line(l.N, l.Off, l.Data, false)
+		s.Add(l)
 	}
-	return s, f, nil
+	return s, nil
 }
 
-// line takes in one line. A draft is kept whole.
-func (s *scan) line(n int, off int64, data []byte, draft bool) {
+// Add takes in one line. talks says that it is one of a conversation, asks
+// that it holds what a person asked.
+func (s *Scan) Add(l jsonl.Line) (talks, asks bool) {
+	r := s.line(l.N, l.Off, l.Data, false)
+	if r == nil {
+		return false, false
+	}
+	return r.kind == userLine || r.kind == assistantLine, r.asks()
+}
+
+// Draft takes in a line that is not in the file yet. It reports false for one
+// that is in it already, or can be of no use.
+func (s *Scan) Draft(data []byte) bool {
+	n := len(s.rows)
+	s.line(0, 0, data, true)
+	return len(s.rows) > n
+}
+
+// asks reports whether r holds what a person asked.
+func (r *row) asks() bool {
+	return r.kind == userLine && !r.meta && !r.side && !r.result && !r.viewOnly && !r.summary
+}
+
+// line takes in one line and returns what is known of it. A draft is kept
+// whole.
+func (s *Scan) line(n int, off int64, data []byte, draft bool) *row {
 	r := row{n: n, off: off, size: len(data)}
 	var l head
 	if err := l.read(data, &r); err != nil {
-		s.skips.Add(n, "not JSON")
-		return
+		s.Skipped.Add(n, "not JSON")
+		return nil
 	}
 	s.note(l, data)
 	if !draft {
-		s.lines++
+		s.Lines++
 	}
 	if r.uuid == "" {
 		if r.kind == other || r.kind == systemLine || draft {
-			return
+			return &r
 		}
 		r.uuid = fmt.Sprintf("line-%d", n) // by position then
 	}
 	if _, twice := s.index[r.uuid]; twice {
-		return
+		return &r
 	}
 	if draft {
 		r.data = bytes.Clone(data)
 	}
+	if s.index == nil {
+		s.index = map[string]int{}
+	}
 	s.index[r.uuid] = len(s.rows)
 	s.rows = append(s.rows, r)
+	return &r
 }
 
 // A head holds the strings of a line that are about the session.
 type head struct {
 	typ, time, session, cwd, branch, version, entrypoint, mode, model string
-	customTitle, aiTitle, summary, tag, forked                        string
+	customTitle, aiTitle, summary, tag, forked, lastPrompt            string
 }
 
 // read finds in data what r and l keep.
@@ -126,18 +153,18 @@ func (l *head) read(data []byte, r *row) error {
 	var message []byte
 	var bad error
 	text := func(value []byte) string {
-		t, ok := unquote(value)
+		t, ok := Unquote(value)
 		if !ok && string(value) != "null" {
 			bad = errSyntax
 		}
 		return t
 	}
 	loose := func(value []byte) string { // a member whose form is not ours to judge
-		t, _ := unquote(value)
+		t, _ := Unquote(value)
 		return t
 	}
 	yes := func(value []byte) bool { return string(value) == "true" }
-	err := fields(data, func(name, value []byte) bool {
+	err := Fields(data, func(name, value []byte) bool {
 		switch string(name) {
 		case "type":
 			l.typ = text(value)
@@ -177,6 +204,8 @@ func (l *head) read(data []byte, r *row) error {
 			l.entrypoint = loose(value)
 		case "permissionMode":
 			l.mode = loose(value)
+		case "lastPrompt":
+			l.lastPrompt = loose(value)
 		case "customTitle":
 			l.customTitle = loose(value)
 		case "aiTitle":
@@ -199,7 +228,7 @@ func (l *head) read(data []byte, r *row) error {
 		r.result = r.result || bytes.Contains(message[:min(len(message), 200)], []byte(`"tool_result"`))
 	case "assistant":
 		r.kind = assistantLine
-		return fields(message, func(name, value []byte) bool {
+		return Fields(message, func(name, value []byte) bool {
 			switch string(name) {
 			case "id":
 				r.msg = loose(value)
@@ -218,14 +247,14 @@ func (l *head) read(data []byte, r *row) error {
 }
 
 // note takes over what a line says about the session.
-func (s *scan) note(l head, data []byte) {
+func (s *Scan) note(l head, data []byte) {
 	at, _ := time.Parse(time.RFC3339, l.time)
 	if !at.IsZero() {
-		if s.first.IsZero() {
-			s.first = at
+		if s.First.IsZero() {
+			s.First = at
 		}
-		if at.After(s.last) {
-			s.last = at
+		if at.After(s.Newest) {
+			s.Newest = at
 		}
 	}
 	set := func(at *string, v string) {
@@ -233,22 +262,22 @@ func (s *scan) note(l head, data []byte) {
 			*at = v
 		}
 	}
-	if s.session == "" {
-		s.session = l.session
+	if s.Session == "" {
+		s.Session = l.session
 	}
-	if s.cwd == "" {
-		s.cwd = l.cwd
+	if s.Cwd == "" {
+		s.Cwd = l.cwd
 	}
-	if s.entrypoint == "" {
-		s.entrypoint = l.entrypoint
+	if s.Entrypoint == "" {
+		s.Entrypoint = l.entrypoint
 	}
-	set(&s.branch, l.branch)
-	set(&s.version, l.version)
+	set(&s.Branch, l.branch)
+	set(&s.Version, l.version)
 	if m, ok := agent.ParseMode(l.mode); ok && l.mode != "" {
-		s.mode = m
+		s.Mode = m
 	}
-	if l.model != "" && l.model != synthetic {
-		s.model, s.modelAt = l.model, at
+	if l.model != "" && l.model != Synthetic {
+		s.Model, s.ModelAt = l.model, at
 	}
 	switch l.typ {
 	case "custom-title":
@@ -258,17 +287,19 @@ func (s *scan) note(l head, data []byte) {
 	case "summary":
 		set(&s.summary, l.summary)
 	case "tag":
-		s.tag = l.tag
+		s.Tag = l.tag
+	case "last-prompt":
+		set(&s.Last, l.lastPrompt)
 	case "file-history-snapshot":
-		s.history = append(s.history, bytes.Clone(data))
+		s.FileHistory = append(s.FileHistory, bytes.Clone(data))
 	}
-	if s.forked == "" {
-		set(&s.forked, l.forked)
+	if s.Forked == "" {
+		set(&s.Forked, l.forked)
 	}
 }
 
-// title is the session's name: given by a person, else made.
-func (s *scan) title() string {
+// Title is the session's name: given by a person, else made.
+func (s *Scan) Title() string {
 	for _, t := range []string{s.custom, s.ai, s.summary} {
 		if t != "" {
 			return t

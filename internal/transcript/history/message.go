@@ -1,4 +1,4 @@
-package transcript
+package history
 
 import (
 	"bytes"
@@ -11,19 +11,41 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 )
 
-// A msg is a message of the history in the making, and the lines it is from.
-type msg struct {
+// A Message is a message of the history and the lines that hold it.
+type Message struct {
 	agent.Message
-	lines []string
-	leaf  string // the last of them in the conversation
-	plain int    // where the blocks of its newest user line begin
+	Lines []string // their uuids
+	Leaf  string   // the last of them in the conversation
+	plain int      // where the blocks of its newest user line begin
+}
+
+// A Prompt is what a person has asked for.
+type Prompt struct {
+	UUID string
+	Text string
+}
+
+// A Talk is a conversation as the lines tell it, before it is mended.
+type Talk struct {
+	Messages []Message
+	Prompts  []Prompt
+	System   []string // the system prompt that was recorded, in its parts
+}
+
+// Talk decodes the conversation that ends with the line leaf. f is what the
+// Scan has read. Lines that cannot be decoded are left out and counted.
+func (s *Scan) Talk(f io.ReaderAt, leaf string) (*Talk, error) {
+	t := &Talk{}
+	h, err := s.assemble(t, f, s.conversation(f, leaf))
+	t.Messages = h
+	return t, err
 }
 
 // assemble decodes rows, in order, into messages. As in the history that is
 // sent, neighbours of one role are one message; blocks of one response belong
 // together though results of its first calls stand between.
-func (s *scan) assemble(l *Loaded, f io.ReaderAt, rows []int) ([]msg, error) {
-	var h []msg
+func (s *Scan) assemble(l *Talk, f io.ReaderAt, rows []int) ([]Message, error) {
+	var h []Message
 	var buf []byte // decode keeps nothing of it
 	for _, i := range rows {
 		r := &s.rows[i]
@@ -36,7 +58,7 @@ func (s *scan) assemble(l *Loaded, f io.ReaderAt, rows []int) ([]msg, error) {
 		}
 		m, ok, err := decode(r, data, l)
 		if err != nil {
-			s.skips.Add(r.n, err.Error())
+			s.Skipped.Add(r.n, err.Error())
 			continue
 		}
 		if !ok {
@@ -46,16 +68,16 @@ func (s *scan) assemble(l *Loaded, f io.ReaderAt, rows []int) ([]msg, error) {
 			e := &h[n]
 			e.Blocks = slices.Insert(e.Blocks, e.plain, m.Blocks...)
 			e.plain += len(m.Blocks)
-			e.lines, e.leaf = append(e.lines, r.uuid), r.uuid
+			e.Lines, e.Leaf = append(e.Lines, r.uuid), r.uuid
 			continue
 		}
-		h = join(h, msg{Message: m, lines: []string{r.uuid}, leaf: r.uuid})
+		h = join(h, Message{Message: m, Lines: []string{r.uuid}, Leaf: r.uuid})
 	}
 	return h, nil
 }
 
 // join puts m behind h.
-func join(h []msg, m msg) []msg {
+func join(h []Message, m Message) []Message {
 	at := len(h) - 1
 	if m.Role == agent.Assistant && m.ID != "" && at >= 1 && h[at].Role == agent.User && h[at-1].ID == m.ID && onlyResults(h[at].Blocks) {
 		at--
@@ -66,14 +88,14 @@ func join(h []msg, m msg) []msg {
 	e := &h[at]
 	e.plain = len(e.Blocks)
 	e.Blocks = append(e.Blocks, m.Blocks...)
-	e.lines = append(e.lines, m.lines...)
-	e.ID, e.UUID, e.leaf = m.ID, m.UUID, m.leaf
+	e.Lines = append(e.Lines, m.Lines...)
+	e.ID, e.UUID, e.Leaf = m.ID, m.UUID, m.Leaf
 	e.Meta = e.Meta && m.Meta
 	if e.Origin == "" {
 		e.Origin = m.Origin
 	}
 	if at < len(h)-1 {
-		h[at+1].leaf = m.leaf // going back to the results goes back to here
+		h[at+1].Leaf = m.Leaf // going back to the results goes back to here
 	}
 	return h
 }
@@ -89,7 +111,7 @@ func onlyResults(bs []agent.Block) bool {
 
 // decode turns a line into a message. ok is false for lines that the model is
 // not to see. l takes what the line says about the session.
-func decode(r *row, data []byte, l *Loaded) (m agent.Message, ok bool, err error) {
+func decode(r *row, data []byte, l *Talk) (m agent.Message, ok bool, err error) {
 	m.UUID, m.Meta = r.uuid, r.meta
 	switch {
 	case r.failed || r.viewOnly && !r.summary:
@@ -106,7 +128,7 @@ func decode(r *row, data []byte, l *Loaded) (m agent.Message, ok bool, err error
 		return m, false, nil
 	}
 	var message []byte
-	_ = fields(data, func(name, value []byte) bool { // the first pass has been over it
+	_ = Fields(data, func(name, value []byte) bool { // the first pass has been over it
 		switch string(name) {
 		case "message":
 			message = value
@@ -119,7 +141,7 @@ func decode(r *row, data []byte, l *Loaded) (m agent.Message, ok bool, err error
 		return m, false, fmt.Errorf("no message")
 	}
 	var content []byte
-	if err := fields(message, func(name, value []byte) bool {
+	if err := Fields(message, func(name, value []byte) bool {
 		if string(name) == "content" {
 			content = value
 		}
@@ -127,8 +149,8 @@ func decode(r *row, data []byte, l *Loaded) (m agent.Message, ok bool, err error
 	}); err != nil {
 		return m, false, fmt.Errorf("a message that is no object")
 	}
-	m.Blocks, err = content0(content)
-	if err == nil && m.Role == agent.User && !m.Meta && !r.result && !r.summary {
+	m.Blocks, err = Content(content)
+	if err == nil && r.asks() {
 		if t := agent.TextOf(m.Blocks); t != "" {
 			l.Prompts = append(l.Prompts, Prompt{r.uuid, t})
 		}
@@ -147,14 +169,14 @@ func originOf(value []byte) string {
 	return o.Kind
 }
 
-// content0 decodes the content of a message. A block that is no block is left
+// Content decodes the content of a message. A block that is no block is left
 // out; content that is neither text nor a list is an error.
-func content0(raw []byte) ([]agent.Block, error) {
+func Content(raw []byte) ([]agent.Block, error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, nil
 	}
 	if raw[0] == '"' {
-		t, ok := unquote(raw)
+		t, ok := Unquote(raw)
 		if !ok {
 			return nil, fmt.Errorf("a text that is no string")
 		}
@@ -197,12 +219,12 @@ func plainBlock(raw []byte) agent.Block {
 	var text []byte
 	isError := false
 	odd := false
-	err := fields(raw, func(name, value []byte) bool {
+	err := Fields(raw, func(name, value []byte) bool {
 		switch string(name) {
 		case "type":
-			typ, _ = unquote(value)
+			typ, _ = Unquote(value)
 		case "tool_use_id":
-			id, _ = unquote(value)
+			id, _ = Unquote(value)
 		case "text", "content":
 			odd = odd || text != nil
 			text = value
@@ -217,7 +239,7 @@ func plainBlock(raw []byte) agent.Block {
 	if err != nil || odd || len(text) == 0 || text[0] != '"' || typ != "text" && typ != "tool_result" {
 		return nil
 	}
-	t, ok := unquote(text)
+	t, ok := Unquote(text)
 	if !ok {
 		return nil
 	}
@@ -229,7 +251,7 @@ func plainBlock(raw []byte) agent.Block {
 
 // attached decodes what the program added for the model. What was rendered
 // goes as it was; of what was not, only what would be lost is put in words.
-func attached(data []byte, l *Loaded) ([]agent.Block, error) {
+func attached(data []byte, l *Talk) ([]agent.Block, error) {
 	var a struct {
 		Attachment struct {
 			Type         string          `json:"type"`
@@ -257,12 +279,12 @@ func attached(data []byte, l *Loaded) ([]agent.Block, error) {
 	}
 	switch t.Type {
 	case "queued_command": // a prompt that joined a running turn
-		bs, err := content0(t.Prompt)
+		bs, err := Content(t.Prompt)
 		return bs, err
 	case "hook_additional_context":
 		var texts []string
 		if json.Unmarshal(t.Content, &texts) != nil {
-			s, _ := unquote(t.Content)
+			s, _ := Unquote(t.Content)
 			texts = []string{s}
 		}
 		return notes("hook", texts...), nil
@@ -302,7 +324,7 @@ func rendered(kind, role string, list json.RawMessage) []agent.Block {
 	}
 	var bs []agent.Block
 	for _, p := range parts {
-		texts, err := content0(p.Content)
+		texts, err := Content(p.Content)
 		if err != nil {
 			continue
 		}

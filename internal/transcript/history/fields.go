@@ -1,4 +1,8 @@
-package transcript
+// Package history reads the lines of a session file into a history that the
+// Messages API accepts. It owns which lines make up the conversation, what
+// becomes of each, and how what is missing is put right. It reads what others
+// wrote and never fails over a line. It does not know where files are.
+package history
 
 import (
 	"errors"
@@ -8,11 +12,11 @@ import (
 
 var errSyntax = errors.New("not JSON")
 
-// fields calls f with the name and the bytes of each member of the object
+// Fields calls f with the name and the bytes of each member of the object
 // data until it returns false. It fails if data is no object from its first
 // byte to its last, as far as its structure tells; what is wrong inside a
 // value is found by who decodes that.
-func fields(data []byte, f func(name, value []byte) bool) error {
+func Fields(data []byte, f func(name, value []byte) bool) error {
 	end, stopped := 0, false
 	ok := jsonscan.Members(data, func(m jsonscan.Member) bool {
 		end, stopped = m.End, !f(m.Key, m.Val)
@@ -42,9 +46,9 @@ func elements(data []byte, f func(value []byte)) error {
 	return nil
 }
 
-// unquote decodes a JSON string. ok is false if raw, a value that was found
-// by fields or elements, is none.
-func unquote(raw []byte) (s string, ok bool) {
+// Unquote decodes a JSON string. ok is false if raw, a value that was found
+// by Fields, is none.
+func Unquote(raw []byte) (s string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}

@@ -1,4 +1,4 @@
-package transcript
+package history
 
 import (
 	"encoding/json"
@@ -9,19 +9,23 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 )
 
-// A mender makes a history that the Messages API accepts of what was read:
+// A Mender makes a history that the Messages API accepts of what was read:
 // the first message is the user's, roles alternate, nothing is empty, every
 // call has exactly one result at the head of the next message, ids are unique.
-type mender struct {
-	// closing makes the result of a call that has none.
-	closing func(*agent.ToolUse) *agent.ToolResult
-	// deferred is a call that may stand open at the end.
-	deferred agent.CallID
+type Mender struct {
+	// Closing makes the result of a call that has none.
+	Closing func(*agent.ToolUse) *agent.ToolResult
+	// Deferred is a call that may stand open at the end.
+	Deferred agent.CallID
 
-	out    []msg
-	seen   map[agent.CallID]bool
-	open   []pending // calls of the last message, if that is the assistant's
-	closed []*agent.ToolResult
+	// Closed are the results that Mend had to make for the last calls of the
+	// history. Open is the one that was left open.
+	Closed []*agent.ToolResult
+	Open   agent.CallID
+
+	out  []Message
+	seen map[agent.CallID]bool
+	open []pending // calls of the last message, if that is the assistant's
 }
 
 // A pending call waits for its result; was is the id by which the result
@@ -31,9 +35,11 @@ type pending struct {
 	was agent.CallID
 }
 
-const startMissing = "(What came before in this conversation is missing.)"
+// StartMissing stands in for the user messages that a history must begin with.
+const StartMissing = "(What came before in this conversation is missing.)"
 
-func (d *mender) mend(h []msg) []msg {
+// Mend returns h put right, with the bytes to send. h is not used again.
+func (d *Mender) Mend(h []Message) []Message {
 	d.seen = map[agent.CallID]bool{}
 	for _, m := range h {
 		if m.Role == agent.Assistant {
@@ -42,8 +48,14 @@ func (d *mender) mend(h []msg) []msg {
 			d.user(m)
 		}
 	}
-	if n := len(d.open); n > 0 && !(n == 1 && d.open[0].was == d.deferred && d.deferred != "") {
-		d.user(msg{Message: agent.Message{Role: agent.User, Meta: true}, leaf: d.out[len(d.out)-1].leaf})
+	if n := len(d.open); n > 0 && !(n == 1 && d.open[0].was == d.Deferred && d.Deferred != "") {
+		d.user(Message{Message: agent.Message{Role: agent.User, Meta: true}, Leaf: d.out[len(d.out)-1].Leaf})
+	}
+	if len(d.open) > 0 {
+		d.Open = d.open[0].use.ID
+	}
+	if n := len(d.out); n == 0 || d.out[n-1].Role != agent.User {
+		d.Closed = nil
 	}
 	for i := range d.out {
 		m := &d.out[i]
@@ -77,14 +89,14 @@ func room(bs []agent.Block) int {
 	return n
 }
 
-func (d *mender) last() *msg {
+func (d *Mender) last() *Message {
 	if len(d.out) == 0 {
 		return nil
 	}
 	return &d.out[len(d.out)-1]
 }
 
-func (d *mender) assistant(m msg) {
+func (d *Mender) assistant(m Message) {
 	m.Blocks = slices.DeleteFunc(slices.Clone(m.Blocks), func(b agent.Block) bool { return !answers(b) })
 	m.Blocks = served(m.Blocks)
 	for n := len(m.Blocks); n > 0 && thinks(m.Blocks[n-1]); n-- {
@@ -95,9 +107,9 @@ func (d *mender) assistant(m msg) {
 	}
 	switch l := d.last(); {
 	case l == nil:
-		d.out = append(d.out, msg{Message: agent.Message{Role: agent.User, Meta: true, Blocks: []agent.Block{&agent.Text{Text: startMissing, Note: "reminder"}}}})
+		d.out = append(d.out, Message{Message: agent.Message{Role: agent.User, Meta: true, Blocks: []agent.Block{&agent.Text{Text: StartMissing, Note: "reminder"}}}})
 	case len(d.open) > 0:
-		d.user(msg{Message: agent.Message{Role: agent.User, Meta: true}, leaf: l.leaf})
+		d.user(Message{Message: agent.Message{Role: agent.User, Meta: true}, Leaf: l.Leaf})
 	}
 	for i, b := range m.Blocks {
 		if u, ok := b.(*agent.ToolUse); ok {
@@ -111,22 +123,22 @@ func (d *mender) assistant(m msg) {
 }
 
 // push puts m behind the history, joined to a neighbour of its role.
-func (d *mender) push(m msg) {
+func (d *Mender) push(m Message) {
 	l := d.last()
 	if l == nil || l.Role != m.Role {
 		d.out = append(d.out, m)
 		return
 	}
 	l.Blocks = slices.Concat(l.Blocks, m.Blocks)
-	l.lines = slices.Concat(l.lines, m.lines)
-	l.ID, l.UUID, l.leaf = m.ID, m.UUID, m.leaf
+	l.Lines = slices.Concat(l.Lines, m.Lines)
+	l.ID, l.UUID, l.Leaf = m.ID, m.UUID, m.Leaf
 	l.Meta = l.Meta && m.Meta
 	if l.Origin == "" {
 		l.Origin = m.Origin
 	}
 }
 
-func (d *mender) user(m msg) {
+func (d *Mender) user(m Message) {
 	answered := map[agent.CallID][]*agent.ToolResult{}
 	var rest []agent.Block
 	for _, b := range m.Blocks {
@@ -137,12 +149,12 @@ func (d *mender) user(m msg) {
 		}
 	}
 	var bs []agent.Block
-	d.closed = nil
+	d.Closed = nil
 	for i, p := range d.open {
 		r := take(answered, p.was, !slices.ContainsFunc(d.open[i+1:], func(q pending) bool { return q.was == p.was }))
 		if r == nil {
-			r = d.closing(&agent.ToolUse{ID: p.was, Name: p.use.Name, Input: p.use.Input})
-			d.closed = append(d.closed, r)
+			r = d.Closing(&agent.ToolUse{ID: p.was, Name: p.use.Name, Input: p.use.Input})
+			d.Closed = append(d.Closed, r)
 		}
 		if r.ID != p.use.ID {
 			c := *r
@@ -263,8 +275,8 @@ func served(bs []agent.Block) []agent.Block {
 
 // unique returns u with an id that no call before it has and that the API
 // takes, and with an input that is an object.
-func (d *mender) unique(u *agent.ToolUse) *agent.ToolUse {
-	id := agent.CallID(safeName(string(u.ID)))
+func (d *Mender) unique(u *agent.ToolUse) *agent.ToolUse {
+	id := agent.CallID(Safe(string(u.ID)))
 	if id == "" {
 		id = "call"
 	}
@@ -291,9 +303,20 @@ func isObject(raw json.RawMessage) bool {
 	return strings.HasPrefix(t, "{") && json.Valid(raw)
 }
 
+// Safe makes of s a name of ASCII letters, digits, dashes and underscores, as
+// the API wants ids and file systems want files.
+func Safe(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, s)
+}
+
 // toolName makes a name that the API takes: ^[a-zA-Z0-9_-]{1,128}$.
 func toolName(s string) string {
-	if s = safeName(s); s == "" {
+	if s = Safe(s); s == "" {
 		return "unknown"
 	}
 	return s[:min(len(s), 128)]

@@ -1,33 +1,68 @@
-package transcript
+package history
 
 import (
 	"io"
 	"slices"
 )
 
-// links reports whether a row may be part of the conversation of the file.
-func (s *scan) links(r *row, agentFile bool) bool {
-	return r.kind != other && (agentFile || !r.side)
+// links reports whether r may be part of the conversation.
+func (s *Scan) links(r *row) bool {
+	return r.kind != other && (s.Agent || !r.side)
 }
 
-// leaf returns the row at which the conversation ends: the last one of it, or
-// -1. Where lines have changed places it is the last that hangs on that.
-func (s *scan) leaf(agentFile bool) int {
+// Leaf returns the uuid of the line at which the conversation ends, the last
+// one of it; "" if there is none. Where lines have changed places it is the last
+// that hangs on that.
+func (s *Scan) Leaf() string {
 	leaf := len(s.rows) - 1
-	for leaf >= 0 && !s.links(&s.rows[leaf], agentFile) {
+	for leaf >= 0 && !s.links(&s.rows[leaf]) {
 		leaf--
 	}
 	for i := leaf - 1; i >= 0; i-- {
 		r := &s.rows[i]
-		if r.parent == s.rows[leaf].uuid && s.links(r, agentFile) && !r.boundary && !s.descends(leaf, i) {
+		if r.parent == s.rows[leaf].uuid && s.links(r) && !r.boundary && !s.descends(leaf, i) {
 			leaf, i = i, len(s.rows)
 		}
 	}
-	return leaf
+	return s.uuid(leaf)
+}
+
+func (s *Scan) uuid(i int) string {
+	if i < 0 {
+		return ""
+	}
+	return s.rows[i].uuid
+}
+
+// Has reports whether there is a line with that uuid.
+func (s *Scan) Has(uuid string) bool {
+	_, ok := s.index[uuid]
+	return ok
+}
+
+// Through returns the line at which a conversation ends that goes up to the
+// message of the line uuid.
+func (s *Scan) Through(uuid string) string {
+	i := s.index[uuid]
+	for j := i + 1; j < len(s.rows) && s.rows[j].before && s.rows[j].parent == s.rows[i].uuid; j++ {
+		i = j // the notes that stand in front of a prompt
+	}
+	return s.uuid(i)
+}
+
+// Before returns the line at which a conversation ends that goes up to the
+// prompt of the line uuid, without it; "" if it is the first.
+func (s *Scan) Before(uuid string) string {
+	// What was added for the model in front of the prompt goes with it.
+	i := s.parent(s.index[uuid], nil)
+	for i >= 0 && s.rows[i].kind == attachmentLine {
+		i = s.parent(i, nil)
+	}
+	return s.uuid(i)
 }
 
 // descends reports whether row i hangs on row from, over any number of rows.
-func (s *scan) descends(i, from int) bool {
+func (s *Scan) descends(i, from int) bool {
 	for range len(s.rows) { // more would be a cycle
 		if i == from {
 			return true
@@ -43,9 +78,9 @@ func (s *scan) descends(i, from int) bool {
 
 // before returns the row of the conversation that stands before row i in the
 // file, or -1.
-func (s *scan) before(i int, agentFile bool, seen map[int]bool) int {
+func (s *Scan) before(i int, seen map[int]bool) int {
 	for i--; i >= 0; i-- {
-		if s.links(&s.rows[i], agentFile) && !seen[i] {
+		if s.links(&s.rows[i]) && !seen[i] {
 			return i
 		}
 	}
@@ -54,7 +89,7 @@ func (s *scan) before(i int, agentFile bool, seen map[int]bool) int {
 
 // parent returns the row before row i in the conversation, or -1. A row
 // that names none, or one that is not there, comes after its neighbour.
-func (s *scan) parent(i int, agentFile bool, seen map[int]bool) int {
+func (s *Scan) parent(i int, seen map[int]bool) int {
 	r := &s.rows[i]
 	if r.boundary || r.root {
 		return -1
@@ -62,14 +97,14 @@ func (s *scan) parent(i int, agentFile bool, seen map[int]bool) int {
 	if j, ok := s.index[r.parent]; ok && !seen[j] && r.parent != "" {
 		return j
 	}
-	return s.before(i, agentFile, seen)
+	return s.before(i, seen)
 }
 
 // walk returns the rows from the last boundary, or the first row, to leaf.
-func (s *scan) walk(leaf int, agentFile bool) []int {
+func (s *Scan) walk(leaf int) []int {
 	var rows []int
 	seen := map[int]bool{}
-	for i := leaf; i >= 0; i = s.parent(i, agentFile, seen) {
+	for i := leaf; i >= 0; i = s.parent(i, seen) {
 		seen[i] = true
 		rows = append(rows, i)
 	}
@@ -77,20 +112,22 @@ func (s *scan) walk(leaf int, agentFile bool) []int {
 	return rows
 }
 
-// conversation returns the rows of the history that ends with leaf, in order.
-func (s *scan) conversation(f io.ReaderAt, leaf int, agentFile bool) []int {
-	if leaf < 0 {
+// conversation returns the rows of the conversation that ends with leaf, in
+// order.
+func (s *Scan) conversation(f io.ReaderAt, leaf string) []int {
+	i, ok := s.index[leaf]
+	if !ok {
 		return nil
 	}
-	rows := s.walk(leaf, agentFile)
+	rows := s.walk(i)
 	if s.rows[rows[0]].boundary {
-		rows = s.preserved(f, rows, agentFile)
+		rows = s.preserved(f, rows)
 	}
-	return s.siblings(rows, agentFile)
+	return s.siblings(rows)
 }
 
 // preserved puts the rows that a compaction kept behind their anchor.
-func (s *scan) preserved(f io.ReaderAt, rows []int, agentFile bool) []int {
+func (s *Scan) preserved(f io.ReaderAt, rows []int) []int {
 	data, err := s.rows[rows[0]].bytes(f, nil)
 	if err != nil {
 		return rows
@@ -110,7 +147,7 @@ func (s *scan) preserved(f io.ReaderAt, rows []int, agentFile bool) []int {
 	if len(k.uuids) == 0 && k.tail != "" {
 		head, hasHead := s.index[k.head]
 		seen := map[int]bool{}
-		for i, ok := s.index[k.tail]; ok && i >= 0 && !in[i]; i = s.parent(i, agentFile, seen) {
+		for i, ok := s.index[k.tail]; ok && i >= 0 && !in[i]; i = s.parent(i, seen) {
 			seen[i], in[i] = true, true
 			kept = append(kept, i)
 			if hasHead && i == head {
@@ -136,16 +173,16 @@ type keep struct {
 
 func keptOf(data []byte) (k keep) {
 	// What cannot be read keeps nothing: the walks below stop early.
-	_ = fields(data, func(name, meta []byte) bool {
+	_ = Fields(data, func(name, meta []byte) bool {
 		if string(name) != "compactMetadata" {
 			return true
 		}
-		_ = fields(meta, func(name, value []byte) bool {
+		_ = Fields(meta, func(name, value []byte) bool {
 			if n := string(name); n != "preservedSegment" && n != "preservedMessages" {
 				return true
 			}
-			_ = fields(value, func(name, value []byte) bool {
-				switch t, _ := unquote(value); string(name) {
+			_ = Fields(value, func(name, value []byte) bool {
+				switch t, _ := Unquote(value); string(name) {
 				case "anchorUuid":
 					k.anchor = t
 				case "headUuid":
@@ -154,7 +191,7 @@ func keptOf(data []byte) (k keep) {
 					k.tail = t
 				case "uuids":
 					_ = elements(value, func(e []byte) {
-						u, _ := unquote(e)
+						u, _ := Unquote(e)
 						k.uuids = append(k.uuids, u)
 					})
 				}
@@ -171,7 +208,7 @@ func keptOf(data []byte) (k keep) {
 // of the reference each result hangs on its own call, so that the walk from
 // the last of them sees only one. Rows that a rewind left behind stay out: the
 // walk goes from their response to a prompt, not to a result.
-func (s *scan) siblings(rows []int, agentFile bool) []int {
+func (s *Scan) siblings(rows []int) []int {
 	in := map[int]bool{}
 	called := map[string]bool{} // responses whose calls have gone on
 	for p, i := range rows {
@@ -186,7 +223,7 @@ func (s *scan) siblings(rows []int, agentFile bool) []int {
 	more := map[int][]int{} // rows to add, by the row they follow
 	for i := range s.rows {
 		r := &s.rows[i]
-		if in[i] || !s.links(r, agentFile) {
+		if in[i] || !s.links(r) {
 			continue
 		}
 		p, ok := s.index[r.parent]
