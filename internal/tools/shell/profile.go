@@ -1,8 +1,10 @@
 package shell
 
 import (
-	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,17 +18,21 @@ import (
 
 const (
 	// profileLimit bounds the run of the user's profile, profileWait what the
-	// first command waits for it.
+	// first command waits for it; profileFresh is how long it need not run
+	// again.
 	profileLimit = 10 * time.Second
 	profileWait  = time.Second
+	profileFresh = time.Hour
 	// maxSnapshot bounds what each command has to read.
 	maxSnapshot = 512 << 10
 )
 
 // A profile is what the user's shell profile adds to a shell: functions,
-// aliases, options, and directories of programs. It is learned once, beside
-// the first command, from a login shell; a profile that takes long does not
-// hold that command up, which then uses what an earlier session learned.
+// aliases, options, and directories of programs. It is learned from a login
+// shell, beside the first command; a profile that takes long does not hold
+// that command up, which then uses what an earlier session learned. What was
+// learned within the hour is used without asking a shell if the files it came
+// from are the same: a profile may well take a second to run.
 type profile struct {
 	b    *bash
 	file string // the snapshot that commands source
@@ -52,6 +58,10 @@ func (p *profile) take() (snapshot, path string) {
 		return "", ""
 	}
 	p.once.Do(func() {
+		if p.recall() {
+			close(p.done)
+			return
+		}
 		go func() { // ends with profileLimit
 			defer close(p.done)
 			p.learn()
@@ -72,7 +82,60 @@ func (p *profile) take() (snapshot, path string) {
 	if err != nil {
 		return "", ""
 	}
-	return p.file, p.path(savedDirs(data))
+	_, dirs, code := saved(data)
+	if !code {
+		return "", p.path(dirs)
+	}
+	return p.file, p.path(dirs)
+}
+
+// recall takes over what was learned not long ago from the same files.
+func (p *profile) recall() bool {
+	fi, err := os.Stat(p.file)
+	if err != nil || time.Since(fi.ModTime()) > profileFresh || time.Until(fi.ModTime()) > 0 {
+		return false
+	}
+	data, err := os.ReadFile(p.file)
+	if err != nil {
+		return false
+	}
+	sources, dirs, code := saved(data)
+	if sources != p.sources() {
+		return false
+	}
+	p.dirs = dirs
+	if code {
+		p.snap = p.file
+	}
+	return true
+}
+
+// sources identifies the state of all that a profile is usually made of.
+func (p *profile) sources() string {
+	h := sha256.New()
+	env := p.b.o.Env()
+	home := ""
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "HOME="); ok {
+			home = v
+		}
+	}
+	fmt.Fprintf(h, "%s\n%s\n%s\n", p.b.shell(), home, pathOf(env))
+	files := []string{"/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zshenv", "/etc/zprofile", "/etc/zshrc", "/etc/zsh/zshenv", "/etc/zsh/zprofile", "/etc/zsh/zshrc"}
+	if es, err := os.ReadDir("/etc/profile.d"); err == nil {
+		for _, e := range es {
+			files = append(files, filepath.Join("/etc/profile.d", e.Name()))
+		}
+	}
+	for _, name := range []string{".bash_profile", ".bash_login", ".profile", ".bashrc", ".bash_aliases", ".zshenv", ".zprofile", ".zshrc", ".zlogin"} {
+		files = append(files, filepath.Join(home, name))
+	}
+	for _, f := range files {
+		if fi, err := os.Stat(f); err == nil {
+			fmt.Fprintf(h, "%s %d %d\n", f, fi.Size(), fi.ModTime().UnixNano())
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
 // path is our PATH with those of dirs at its end that it does not have: the
@@ -106,6 +169,7 @@ func (p *profile) learn() {
 	_ = f.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), profileLimit)
 	defer cancel()
+	sources := p.sources() // before they are read
 	shell := p.b.shell()
 	script := bashDump
 	if strings.HasPrefix(filepath.Base(shell), "zsh") {
@@ -130,15 +194,9 @@ func (p *profile) learn() {
 	}
 	code, dirs := snapshot(data)
 	p.dirs = dirs
-	old, _ := os.ReadFile(p.file)
-	if len(code) == 0 && len(dirs) == 0 && len(old) == 0 {
+	whole := append([]byte(savedPrefix+sources+" "+strings.Join(dirs, ":")+"\n"), code...)
+	if err := atomicfile.WriteFile(p.file, whole, 0o600); err != nil {
 		return
-	}
-	whole := append([]byte(savedPrefix+strings.Join(dirs, ":")+"\n"), code...)
-	if !bytes.Equal(whole, old) {
-		if err := atomicfile.WriteFile(p.file, whole, 0o600); err != nil {
-			return
-		}
 	}
 	if len(code) > 0 {
 		p.snap = p.file
@@ -175,16 +233,19 @@ echo '#cinch aliases'
 alias -L
 } >|OUT 2>/dev/null`
 
-const savedPrefix = "# PATH+="
+// A snapshot file begins with a line for us: what it was learned from, and
+// the directories of the PATH.
+const savedPrefix = "# cinch "
 
-// savedDirs reads the directories a snapshot file remembers.
-func savedDirs(data []byte) []string {
-	line, _, _ := strings.Cut(string(data), "\n")
-	rest, ok := strings.CutPrefix(line, savedPrefix)
+// saved reads that line; code reports whether shell code follows.
+func saved(data []byte) (sources string, dirs []string, code bool) {
+	line, rest, _ := strings.Cut(string(data), "\n")
+	line, ok := strings.CutPrefix(line, savedPrefix)
 	if !ok {
-		return nil
+		return "", nil, false
 	}
-	return filepath.SplitList(rest)
+	sources, list, _ := strings.Cut(line, " ")
+	return sources, filepath.SplitList(list), rest != ""
 }
 
 // snapshot makes shell code of a dump, as little as will do, and returns the

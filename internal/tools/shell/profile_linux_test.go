@@ -69,6 +69,50 @@ cd /
 	}
 }
 
+// A profile is not run again within the hour unless its files changed.
+func TestProfileIsRemembered(t *testing.T) {
+	t.Parallel()
+	snaps, home := t.TempDir(), t.TempDir()
+	session := func(rc string) *lab {
+		return newLab(t, func(o *Options) {
+			file := filepath.Join(home, ".bashrc")
+			if old, _ := os.ReadFile(file); string(old) != rc {
+				if err := os.WriteFile(file, []byte(rc), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			env := append(o.Env(), "HOME="+home)
+			o.Env, o.SnapshotDir = func() []string { return env }, snaps
+		})
+	}
+	runs := func() int {
+		data, _ := os.ReadFile(filepath.Join(home, "runs"))
+		return strings.Count(string(data), "x")
+	}
+	for i, step := range []struct {
+		rc, want string
+		runs     int
+		old      bool
+	}{
+		{"echo x >>~/runs; alias hello='echo hi'\nPATH=$PATH:/opt/mine\n", "hi /opt/mine", 1, false},
+		{"echo x >>~/runs; alias hello='echo hi'\nPATH=$PATH:/opt/mine\n", "hi /opt/mine", 1, false},
+		{"echo x >>~/runs; alias hello='echo hello'\nPATH=$PATH:/opt/mine\n", "hello /opt/mine", 2, false},
+		{"echo x >>~/runs; alias hello='echo hello'\nPATH=$PATH:/opt/mine\n", "hello /opt/mine", 3, true},
+	} {
+		if step.old {
+			then := time.Now().Add(-2 * profileFresh)
+			if err := os.Chtimes(filepath.Join(snaps, "cinch-bash.sh"), then, then); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l := session(step.rc).patient()
+		l.says(l.bash(`hello "${PATH##*:}"`), step.want, false)
+		if got := runs(); got != step.runs {
+			t.Errorf("step %d: the profile ran %d times, want %d", i, got, step.runs)
+		}
+	}
+}
+
 func TestNoProfile(t *testing.T) {
 	t.Parallel()
 	l := withProfile(t, t.TempDir(), nil).patient()
