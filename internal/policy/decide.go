@@ -59,16 +59,17 @@ func (q *question) writes() bool {
 func (q *question) pathsAllowed() *rule {
 	var last *rule
 	for _, a := range q.accesses {
-		var r *rule
+		free, tools := true, []string{"Read", "Edit"}
 		if a.kind == shellcmd.Writes {
-			r = q.pathRule(a.paths, "Edit")
-		} else if r = q.pathRule(a.paths, "Read", "Edit"); r == nil && q.inside(a.paths) {
-			continue
+			free, tools = q.editsFree(), tools[1:]
 		}
-		if r == nil {
+		r, ok := q.covered(a.paths, free, tools...)
+		if !ok {
 			return nil
 		}
-		last = r
+		if r != nil {
+			last = r
+		}
 	}
 	return last
 }
@@ -158,10 +159,11 @@ func (q *question) byMode() Judgement {
 // outside is the first path of the call that lies outside the working directories.
 func (q *question) outside() string {
 	for _, a := range q.accesses {
-		if len(a.paths) > 0 && !q.inside(a.paths) && q.pathRule(a.paths, "Read", "Edit") == nil {
-			if a.part < 0 || !q.parts[a.part].ok {
-				return a.paths[0]
-			}
+		if len(a.paths) == 0 || a.part >= 0 && q.parts[a.part].ok {
+			continue
+		}
+		if _, ok := q.covered(a.paths, true, "Read", "Edit"); !ok {
+			return q.farthest(a.paths)
 		}
 	}
 	return ""
@@ -183,7 +185,7 @@ func (q *question) free() string {
 		}
 		return ""
 	case q.family == "Edit":
-		if inside && len(q.accesses) > 0 && (q.cfg.Mode == agent.ModeAcceptEdits || q.cfg.Mode == agent.ModeAuto) {
+		if inside && len(q.accesses) > 0 && q.editsFree() {
 			return "mode:" + string(q.cfg.Mode)
 		}
 		return ""

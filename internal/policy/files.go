@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -35,30 +36,28 @@ func within(x string, dirs []string, fold bool) bool {
 	return false
 }
 
-// pathRule returns the first allow rule of the given tools (Read, Edit) that
-// covers every one of paths.
-func (p *Policy) pathRule(paths []string, tools ...string) *rule {
-	if len(paths) == 0 {
-		return nil
-	}
-next:
-	for _, r := range p.allow {
-		if r.path == nil {
+// covered reports whether allow rules of the given tools (Read, Edit) cover
+// every one of paths; free ones need none inside the working directories.
+// The rule is the last that was needed, nil if none was.
+func (p *Policy) covered(paths []string, free bool, tools ...string) (last *rule, ok bool) {
+	for _, x := range paths {
+		if free && within(x, p.work, p.cfg.FoldCase) {
 			continue
 		}
-		for _, t := range tools {
-			if r.tool != t {
-				continue
-			}
-			for _, x := range paths {
-				if !r.path.match(x) {
-					continue next
-				}
-			}
-			return r
+		i := slices.IndexFunc(p.allow, func(r *rule) bool {
+			return r.path != nil && slices.Contains(tools, r.tool) && r.path.match(x)
+		})
+		if i < 0 {
+			return nil, false
 		}
+		last = p.allow[i]
 	}
-	return nil
+	return last, len(paths) > 0
+}
+
+// editsFree reports whether the mode lets files in the working directories be edited.
+func (p *Policy) editsFree() bool {
+	return p.cfg.Mode == agent.ModeAcceptEdits || p.cfg.Mode == agent.ModeAuto
 }
 
 // DeniedPath reports whether a Read rule denies path, an absolute one, or
@@ -111,10 +110,10 @@ func (q *question) pathNeeds(a access) string {
 		if why := q.hidden(a); why != "" {
 			return why
 		}
-		if q.inside(a.paths) || harmlessDevice(a.paths) || q.pathRule(a.paths, "Read", "Edit") != nil {
+		if _, ok := q.covered(a.paths, true, "Read", "Edit"); ok || harmlessDevice(a.paths) {
 			return ""
 		}
-		return "it " + a.kind.String() + " " + a.paths[0] + ", outside the working directories"
+		return "it " + a.kind.String() + " " + q.farthest(a.paths) + ", outside the working directories"
 	}
 	if len(a.paths) == 0 {
 		return "it writes to " + a.text + ", which is not spelled out"
@@ -122,13 +121,20 @@ func (q *question) pathNeeds(a access) string {
 	if q.cfg.Mode == agent.ModePlan {
 		return "it writes to " + a.paths[0] + "; plan mode only looks"
 	}
-	if q.pathRule(a.paths, "Edit") != nil {
-		return ""
-	}
-	if (q.cfg.Mode == agent.ModeAcceptEdits || q.cfg.Mode == agent.ModeAuto) && q.inside(a.paths) && a.path.Pattern == "" {
+	if _, ok := q.covered(a.paths, q.editsFree() && a.path.Pattern == "", "Edit"); ok {
 		return ""
 	}
 	return "it " + a.kind.String() + " " + a.paths[0]
+}
+
+// farthest is the first of paths outside the working directories, or the first.
+func (p *Policy) farthest(paths []string) string {
+	for _, x := range paths {
+		if !within(x, p.work, p.cfg.FoldCase) {
+			return x
+		}
+	}
+	return paths[0]
 }
 
 func harmlessDevice(paths []string) bool {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"strings"
 	"testing"
 
@@ -64,11 +65,11 @@ func FuzzRule(f *testing.F) {
 			p.Judge(file("Write", "/"+arg))
 			p.DeniedPath("/" + arg)
 		}
-		if s := strings.TrimSpace(arg); !compilePattern(escape(s)).match(s) && !strings.ContainsRune(s, 0) {
+		if s := trim(arg); !compilePattern(escape(s)).match(s) && !strings.ContainsRune(s, 0) {
 			t.Errorf("escape(%q) = %q does not match it", s, escape(s))
 		}
-		if strings.HasPrefix(arg, "/") && !strings.Contains(arg, "..") && !strings.Contains(arg, "//") && !strings.Contains(arg, "/./") && strings.TrimSpace(arg) == arg {
-			p, _ := New(Config{Cwd: "/w", Rules: []Rule{{Verdict: agent.Deny, Text: pathText("Read", strings.TrimSuffix(arg, "/.")).String()}}})
+		if strings.HasPrefix(arg, "/") && path.Clean(arg) == arg && strings.TrimSpace(arg) == arg {
+			p, _ := New(Config{Cwd: "/w", Rules: []Rule{{Verdict: agent.Deny, Text: pathText("Read", arg).String()}}})
 			if len(p.deny) == 1 && !p.DeniedPath(arg) {
 				t.Errorf("the escaped rule for %q does not match it", arg)
 			}

@@ -232,8 +232,41 @@ func (g *generator) mutate(s string) string {
 	return string(b)
 }
 
+// soup is a run of tokens around a marked program that may be data or code,
+// according to who reads it.
+func (g *generator) soup() string {
+	tokens := []string{"'", "'", `"`, `"`, "\\", "$(", ")", "`", "#", "\n", "${", "}", ";", " ", " ", "a", "<<E", "\nE\n", "$", "(", "((", "))", "$((", "[[ ", " ]]",
+		"<<<", "<<-'E'", "\\\n", "$'", `$"`, "{", "&", "|", "!", "<(", ">(", "x=", "${x:-", "${x/", "${x#", "case x in x) ", " ;; esac", "=", "~", "*", "[", "]", "\t", "@P", "if true; then ", "; fi", "for x in a; do ", "; done", "() { ", "function f { ", "let ", "[x]="}
+	c := g.pick("echo ", "echo ", "", "cat ", "true ", "[[ x == ", "x=", "printf %s ", "cat <<E\n", "echo $(", "echo \"", "echo '", "for i in ", "case a in ")
+	for range 2 + g.IntN(8) {
+		if g.IntN(4) == 0 {
+			c += g.pick("touch p", " touch p", "touch p ", "evil", ";touch p;")
+		}
+		c += tokens[g.IntN(len(tokens))]
+	}
+	if g.IntN(3) == 0 {
+		c += g.pick("touch p", "\ntouch p", "\nE", "'", `"`, ")", "`", "}")
+	}
+	return c
+}
+
+// declaration is a builtin that changes variables or the shell, followed by a use.
+func (g *generator) declaration() string {
+	n := g.pick("x", "PATH", "a", "PS4", "f", "IFS", "BASH_ENV", "x[0]", "'a[$(touch p)]'", "HOME")
+	v := g.pick("1", "/stub", "'a[$(touch p)]'", "'$(touch p)'", "touch", g.word())
+	d := g.pick("export ", "declare ", "declare -i ", "declare -n ", "declare -a ", "local ", "readonly ", "typeset ", "read ", "mapfile ", "unset ", "printf -v ", "printf ", "let ", "set ", "shopt -s ", "alias ", "hash -p /stub/touch ", "trap ", "enable -n ", "getopts x ", "test -v ", "[ -v ")
+	use := g.pick("echo $((x))", "echo ${a[x]}", "$x", "echo ${!x}", "echo ${x@P}", "[[ x -eq 1 ]]", "f", "git a", "npm --version", "echo $x", "[ $x ]", "echo ${x:x}", "set -x; echo", "ls", "bash -c 'echo a'")
+	return d + n + g.pick("=", " ", "=(", "+=") + v + g.pick("", ")", " p", " <<< 'a[$(touch p)]'", " ]") + g.pick("; ", " && ", "\n") + use
+}
+
 // next is one more command of the corpus.
 func (g *generator) next() string {
+	switch g.IntN(8) {
+	case 0, 1:
+		return g.soup()
+	case 2:
+		return g.declaration()
+	}
 	c := g.command()
 	if g.IntN(3) == 0 {
 		c = g.mutate(c)

@@ -13,7 +13,7 @@ type pattern struct {
 // compilePattern reads the specifier of a Bash rule: a last ":*" is " *",
 // and \* and \\ stand for themselves.
 func compilePattern(s string) *pattern {
-	s = strings.TrimSpace(s)
+	s = trim(s)
 	if rest, ok := strings.CutSuffix(s, ":*"); ok {
 		s = rest + " *"
 	}
@@ -47,6 +47,9 @@ func compilePattern(s string) *pattern {
 	}
 	return p
 }
+
+// trim takes off what the shell takes for blanks, and nothing else.
+func trim(s string) string { return strings.Trim(s, " \t\n") }
 
 // escape returns s so that compilePattern takes it literally.
 func escape(s string) string {

@@ -198,7 +198,7 @@ func (q *question) anyPart(r *rule) bool {
 			return true
 		}
 	}
-	return r.shell.match(strings.TrimSpace(q.command))
+	return r.shell.match(trim(q.command))
 }
 
 func (q *question) matches(r *rule, p *part) bool {
@@ -295,7 +295,7 @@ func (q *question) settle() bool {
 		return false
 	}
 	all := true
-	whole := q.exactRule(strings.TrimSpace(q.command))
+	whole := q.exactRule(trim(q.command))
 	untrusted := ""
 	if q.script != nil {
 		untrusted = q.script.Untrusted()
@@ -443,7 +443,7 @@ func (q *question) suspended(r *rule) bool {
 // editCommand reports whether acceptEdits approves p: one of a few commands
 // that edit files, inside the working directories.
 func (q *question) editCommand(p *part) bool {
-	if q.cfg.Mode != agent.ModeAcceptEdits && q.cfg.Mode != agent.ModeAuto || p.Opaque != "" || p.More {
+	if !q.editsFree() || p.Opaque != "" || p.More {
 		return false
 	}
 	switch p.Program() {

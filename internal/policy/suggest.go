@@ -27,8 +27,8 @@ func (q *question) suggest() []agent.PermissionUpdate {
 	case q.family == "Read":
 		var rules []agent.RuleText
 		for _, a := range q.accesses {
-			if !q.inside(a.paths) && q.pathRule(a.paths, "Read", "Edit") == nil {
-				for _, x := range a.paths {
+			for _, x := range a.paths {
+				if _, ok := q.covered([]string{x}, true, "Read", "Edit"); !ok {
 					rules = append(rules, pathText("Read", x))
 				}
 			}
@@ -126,11 +126,15 @@ func (q *question) suggestShell() []agent.PermissionUpdate {
 			if q.pathNeeds(a) == "" || p.path == "" && !a.path.Redirect {
 				continue
 			}
-			if len(a.paths) == 0 || q.hidden(a) != "" {
+			writes := a.kind == shellcmd.Writes || a.kind == shellcmd.Deletes
+			if len(a.paths) == 0 || q.hidden(a) != "" || writes && a.path.Pattern != "" {
 				return nil
 			}
 			for _, x := range a.paths {
-				add(accessRule(a, x))
+				one := a
+				if one.paths = []string{x}; q.pathNeeds(one) != "" {
+					add(accessRule(a, x))
+				}
 			}
 		}
 	}
@@ -186,7 +190,7 @@ func (q *question) lacks() string {
 	}
 	for _, a := range q.accesses {
 		if len(a.paths) > 0 && !q.inside(a.paths) {
-			return a.paths[0] + " lies outside the working directories"
+			return q.farthest(a.paths) + " lies outside the working directories"
 		}
 	}
 	return "nothing allows " + q.tool + " here"

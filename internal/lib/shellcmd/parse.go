@@ -387,6 +387,9 @@ func (w *walker) declare(x *syntax.DeclClause, at dirs) {
 				if !word.Known {
 					w.anything = true // may expand to an assignment
 				}
+				if optional(word) || strings.ContainsAny(word.Text, "[(") {
+					w.hazard("a declaration that may evaluate a subscript")
+				}
 			}
 			continue
 		}
@@ -402,7 +405,7 @@ func (w *walker) declare(x *syntax.DeclClause, at dirs) {
 		w.anything = true
 	}
 	for _, word := range c.Argv[1:] {
-		if strings.HasPrefix(word.Text, "-") && strings.ContainsAny(word.Text, "niA") {
+		if strings.HasPrefix(word.Text, "-") && strings.ContainsAny(word.Text, "naiA") {
 			w.anything = true
 			w.hazard("a declaration that evaluates what it assigns")
 		}
