@@ -64,9 +64,7 @@ func layer(t *testing.T, name string) {
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		// A script that waits for more than this has found a hang.
-		Deadline: time.Now().Add(100 * time.Second),
-		Setup:    setup,
+		Setup:               setup,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"requests":   requests,
 			"await":      await,

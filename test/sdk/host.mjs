@@ -73,7 +73,7 @@ process.on('exit', code => {
   if (code === 0) return;
   for (const [i, run] of runs.entries()) {
     console.error(`--- run ${i}${run.error ? ': ' + run.error.message : ''}`);
-    for (const m of run.messages) console.error(JSON.stringify(m).slice(0, m.subtype === 'init' ? 200 : 1500));
+    for (const m of run.messages) console.error(JSON.stringify(m).slice(0, m.subtype === 'init' ? 100 : 330));
   }
   if (stderr) console.error('--- stderr\n' + stderr);
 });
