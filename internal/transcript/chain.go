@@ -253,7 +253,11 @@ func (c *chain) userLines(at time.Time, s agent.Said, extra ...field) (lines []l
 	var early []*agent.Text
 	plain := func() {
 		if len(own) > 0 {
-			add(c.line("user", name(), at, append(c.userFields(s, own), extra...)...))
+			f := append(c.userFields(s, own), extra...)
+			if len(extra) == 0 && slices.ContainsFunc(own, isSummary) {
+				f = append(f, summaryFields...)
+			}
+			add(c.line("user", name(), at, f...))
 			own = nil
 			for _, t := range early {
 				add(c.noteLine(c.w.o.NewID(), at, t, raw("cinchBefore", "true")))
@@ -290,13 +294,22 @@ func (c *chain) userLines(at time.Time, s agent.Said, extra ...field) (lines []l
 	return lines, ids
 }
 
-// note returns b if it is a note of the program.
+// note returns b if it is a note of the program. A summary is none here: it
+// has a form of its own.
 func note(b agent.Block) *agent.Text {
-	if t, ok := b.(*agent.Text); ok && t.Note != "" && len(t.Citations) == 0 {
+	if t, ok := b.(*agent.Text); ok && t.Note != "" && len(t.Citations) == 0 && !isSummary(b) {
 		return t
 	}
 	return nil
 }
+
+func isSummary(b agent.Block) bool {
+	t, ok := b.(*agent.Text)
+	return ok && t.Note == history.Summary
+}
+
+// summaryFields mark a user line that sums up what came before. It is never changed.
+var summaryFields = []field{raw("isVisibleInTranscriptOnly", "true"), raw("isCompactSummary", "true")}
 
 // noteLine records a note as the reference records what it adds: rendered, so
 // that the same bytes are sent after a resume.

@@ -37,7 +37,7 @@ func TestCompacted(t *testing.T) {
 	t.Parallel()
 	for name, to := range map[string]func(h []agent.Message) []agent.Message{
 		"summary only": func(h []agent.Message) []agent.Message {
-			return []agent.Message{{UUID: "s1", Role: agent.User, Blocks: []agent.Block{noted("instructions", "rules"), text("Summary: …"), noted("file", "a.go")}}}
+			return []agent.Message{{UUID: "s1", Role: agent.User, Blocks: []agent.Block{noted("instructions", "rules"), noted("summary", "Summary: …"), noted("file", "a.go")}}}
 		},
 		"summary and tail": func(h []agent.Message) []agent.Message {
 			return append([]agent.Message{{UUID: "s1", Role: agent.User, Blocks: []agent.Block{text("Summary: …")}}}, h[len(h)-1])
@@ -48,7 +48,7 @@ func TestCompacted(t *testing.T) {
 			return []agent.Message{{UUID: "s1", Role: agent.User, Blocks: []agent.Block{text("Summary: …")}}, h[1], m, h[len(h)-1]}
 		},
 		"head kept, rest summarised": func(h []agent.Message) []agent.Message {
-			return append(slices.Clone(h[:2]), agent.Message{UUID: "s1", Role: agent.User, Blocks: []agent.Block{text("Summary: …")}})
+			return append(slices.Clone(h[:2]), agent.Message{UUID: "s1", Role: agent.User, Blocks: []agent.Block{noted("summary", "Summary: …")}})
 		},
 	} {
 		p := path(t)
@@ -74,6 +74,9 @@ func TestCompacted(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := l.same(t, p, name+", gone on")
+		if !slices.ContainsFunc(decodeLines(t, p), func(f map[string]any) bool { return f["type"] == "user" && f["isCompactSummary"] == true }) {
+			t.Errorf("%s: no line says that it is a summary", name)
+		}
 		// Once more, from what was loaded, keeping the last two.
 		r := open(t, Options{Path: p, Resume: got})
 		h = append([]agent.Message{agent.Message{UUID: "s2", Role: agent.User, Blocks: []agent.Block{text("Shorter.")}}.Encode()}, got.History[len(got.History)-1])

@@ -25,6 +25,10 @@ type Prompt struct {
 	Text string
 }
 
+// Summary is the kind of the note that stands in place of what a compaction
+// took out.
+const Summary = "summary"
+
 // A Talk is a conversation as the lines tell it, before it is mended.
 type Talk struct {
 	Messages []Message
@@ -150,6 +154,11 @@ func decode(r *row, data []byte, l *Talk) (m agent.Message, ok bool, err error) 
 		return m, false, fmt.Errorf("a message that is no object")
 	}
 	m.Blocks, err = Content(content)
+	for _, b := range m.Blocks {
+		if t, ok := b.(*agent.Text); ok && r.summary {
+			t.Note = Summary
+		}
+	}
 	if err == nil && r.asks() {
 		if t := agent.TextOf(m.Blocks); t != "" {
 			l.Prompts = append(l.Prompts, Prompt{r.uuid, t})
