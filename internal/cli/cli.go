@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/sandbox"
+	"github.com/seed-eb844fcb/cinch/internal/sandbox/inner"
 )
 
 // A program is one invocation: the outside world as it was handed in.
@@ -42,6 +45,9 @@ type command struct {
 // Main runs the program and returns its exit code: 0, 1 for a failed run or
 // a bad command line, 130 after SIGINT, 143 after SIGTERM.
 func Main(args, environ []string, stdin, stdout *os.File, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == sandbox.Verb { // before all else: every confined command starts here
+		return inner.Main(args, environ, stderr)
+	}
 	p := &program{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, started: time.Now()}
 	if len(args) == 1 && (args[0] == "--version" || args[0] == "-v" || args[0] == "version") {
 		fmt.Fprintln(stdout, Version+" (Cinch)")

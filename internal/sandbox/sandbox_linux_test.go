@@ -1,0 +1,107 @@
+package sandbox_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
+	"github.com/seed-eb844fcb/cinch/internal/sandbox"
+	"github.com/seed-eb844fcb/cinch/internal/sandbox/inner"
+)
+
+// The test program is the helper, too.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
+		os.Exit(inner.Main(os.Args[1:], os.Environ(), os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// box returns a working Box. Where commands cannot be confined the test does
+// not pass in CI.
+func box(t *testing.T, o sandbox.Options) *sandbox.Box {
+	t.Helper()
+	o.Path = os.Getenv("PATH")
+	b := sandbox.Open(t.Context(), o)
+	if b.Level() != sandbox.Full {
+		if os.Getenv("CI") != "" {
+			t.Fatal(b.Status())
+		}
+		t.Skip(b.Status())
+	}
+	return b
+}
+
+// run runs a script confined and returns what it wrote and how it ended.
+func run(t *testing.T, b *sandbox.Box, r sandbox.Rules, script string) (string, proc.Exit) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	dir := r.Root
+	if dir == "" {
+		dir = "/"
+	}
+	w := b.Command(r, func(l net.Listener, _ uint16) {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Write([]byte("from outside\n"))
+			_ = c.Close()
+		}
+	})
+	spec := proc.Spec{Path: "bash", Args: []string{"bash", "-c", script}, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}}
+	c := &proc.Capture{Max: 1 << 20}
+	p, err := proc.Start(ctx, spec, proc.Options{Wrap: w.Wrap, Stdout: c, Stderr: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exit, err := p.Wait()
+	if err != nil {
+		t.Fatalf("%v: %s", err, c.Bytes())
+	}
+	return strings.TrimSpace(string(c.Bytes())), exit
+}
+
+func tempDir(t *testing.T) string {
+	t.Helper()
+	d, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestExits(t *testing.T) {
+	t.Parallel()
+	b := box(t, sandbox.Options{})
+	dir := tempDir(t)
+	r := sandbox.Rules{Root: dir, Write: []string{dir}}
+	for _, tc := range []struct {
+		script, out string
+		code        int
+	}{
+		{"exit 0", "", 0},
+		{"exit 77", "", 77},
+		{"exit 255", "", 255},
+		{"kill -TERM $$", "", 143},
+		{"kill -KILL $$", "", 137},
+		{"trap 'echo bye; exit 9' TERM; kill -TERM $$; sleep 1", "bye", 9},
+		{"echo out; echo err >&2", "out\nerr", 0},
+		{"pwd", dir, 0},
+		{"exec 3<>/dev/tcp/127.0.0.1/3128; cat <&3", "from outside", 0},
+		{"ls /proc/self/fd | wc -l", "4", 0}, // 0, 1, 2 and the directory itself
+		{"echo $CINCH_SANDBOX", "bubblewrap", 0},
+	} {
+		out, exit := run(t, b, r, tc.script)
+		if out != tc.out || exit.Code != tc.code {
+			t.Errorf("%s: got %q, %v; want %q, %d", tc.script, out, exit, tc.out, tc.code)
+		}
+	}
+}
