@@ -237,16 +237,8 @@ func (s *source) at(path ...string) *node {
 // origin returns the place of the byte at off.
 func (s *source) origin(off int) Origin {
 	o := Origin{Layer: s.layer, File: s.file}
-	if s.data == nil {
-		return o
-	}
 	if s.lines == nil {
-		s.lines = []int{0}
-		for i, c := range s.data {
-			if c == '\n' {
-				s.lines = append(s.lines, i+1)
-			}
-		}
+		return o
 	}
 	o.Line = sort.SearchInts(s.lines, off+1)
 	from := s.lines[o.Line-1]

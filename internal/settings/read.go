@@ -246,6 +246,12 @@ func grave(l Layer) Severity {
 }
 
 func (v *Value) parse(s *source) {
+	s.lines = []int{0}
+	for i, c := range s.data {
+		if c == '\n' {
+			s.lines = append(s.lines, i+1)
+		}
+	}
 	p, err := jsonc.Parse(s.data)
 	var je *jsonc.Error
 	switch {

@@ -255,7 +255,7 @@ func (c *chain) userLines(at time.Time, s agent.Said, extra ...field) (lines []l
 		if len(own) > 0 {
 			f := append(c.userFields(s, own), extra...)
 			if len(extra) == 0 && slices.ContainsFunc(own, isSummary) {
-				f = append(f, summaryFields...)
+				f = append(f, summaryFields()...)
 			}
 			add(c.line("user", name(), at, f...))
 			own = nil
@@ -308,8 +308,10 @@ func isSummary(b agent.Block) bool {
 	return ok && t.Note == history.Summary
 }
 
-// summaryFields mark a user line that sums up what came before. It is never changed.
-var summaryFields = []field{raw("isVisibleInTranscriptOnly", "true"), raw("isCompactSummary", "true")}
+// summaryFields mark a user line that sums up what came before.
+func summaryFields() []field {
+	return []field{raw("isVisibleInTranscriptOnly", "true"), raw("isCompactSummary", "true")}
+}
 
 // noteLine records a note as the reference records what it adds: rendered, so
 // that the same bytes are sent after a resume.

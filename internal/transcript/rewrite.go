@@ -133,7 +133,7 @@ func (c *chain) copy(at time.Time, m agent.Message, summary bool) []line {
 	said.Message.UUID = c.w.o.NewID()
 	var extra []field
 	if summary {
-		extra = summaryFields
+		extra = summaryFields()
 	}
 	lines, ids = c.userLines(at, said, extra...)
 	c.push(m, ids)

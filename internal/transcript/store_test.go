@@ -236,6 +236,33 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// A place where nothing can be written costs the lock and the saving, not the
+// session.
+func TestNowhereToWrite(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := NewStore(file)
+	l, err := s.Lock(t.Context(), session)
+	if err != nil || l.Lost() {
+		t.Errorf("a lock where none can be made: %v", err)
+	}
+	_ = l.Release()
+	w, err := Open(Options{Path: s.Path("/w", session)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = w.Sink(agent.Event{At: start, Body: agent.Said{Message: agent.Message{Role: agent.User, Blocks: []agent.Block{text("hi")}}}})
+	if err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("got %v, want the path that is in the way", err)
+	}
+	if got, err := s.List(t.Context(), "/w"); len(got) != 0 || err == nil {
+		t.Errorf("listed %v, %v", got, err)
+	}
+}
+
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	p := path(t)

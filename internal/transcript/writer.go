@@ -127,9 +127,11 @@ func (w *Writer) Sink(e agent.Event) error {
 	var err error
 	switch b := e.Body.(type) {
 	case agent.Opened:
-		w.info(e.At, b.Info)
+		w.info(b.Info)
 	case agent.Began:
-		w.info(e.At, b.Info)
+		if e.Agent == "" {
+			w.info(b.Info)
+		}
 	case agent.Said:
 		w.live = true
 		err = c.said(e.At, b)
@@ -155,7 +157,9 @@ func (w *Writer) Sink(e agent.Event) error {
 			err = c.rewound(e.At, b)
 		}
 	case agent.Changed:
-		err = w.changed(e.At, b)
+		if e.Agent == "" {
+			err = w.changed(b)
+		}
 	case agent.Worked:
 		err = w.worked(b)
 	case agent.Settled:
@@ -172,7 +176,7 @@ func (w *Writer) Sink(e agent.Event) error {
 			err = errors.Join(err, w.trace.sync())
 		}
 	case agent.Cleared:
-		err = errors.Join(err, w.cleared(e.At, b.Session))
+		err = errors.Join(err, w.cleared(b.Session))
 	}
 	return err
 }
@@ -192,7 +196,7 @@ func (w *Writer) chain(id string) *chain {
 }
 
 // info takes over what an event says about the session.
-func (w *Writer) info(at time.Time, i agent.Info) {
+func (w *Writer) info(i agent.Info) {
 	if i.Mode != "" {
 		w.mode = i.Mode
 	}
@@ -228,9 +232,9 @@ func cleanTitle(s string) string {
 	}, s))
 }
 
-func (w *Writer) changed(at time.Time, b agent.Changed) error {
+func (w *Writer) changed(b agent.Changed) error {
 	mode := w.mode
-	w.info(at, b.Info)
+	w.info(b.Info)
 	if w.mode != mode {
 		w.main.out.queue(loose("permission-mode", str("permissionMode", string(w.mode)), str("sessionId", w.session)))
 	}
@@ -283,7 +287,7 @@ func (w *Writer) lastPrompt() []byte {
 }
 
 // cleared ends this transcript and points w at that of the new session.
-func (w *Writer) cleared(at time.Time, session string) error {
+func (w *Writer) cleared(session string) error {
 	err := w.close()
 	title := w.title
 	w.title, w.prompt, w.far = "", "", 0
