@@ -178,7 +178,7 @@ func TestManyStars(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, p := range patterns {
+	for _, p := range []string{"d/**/foo", `[]a-\]*`, "!**/e/", "[[:alpha:]", `a\ `} {
 		f.Add(p, "d/e/foo")
 	}
 	f.Fuzz(func(t *testing.T, data, name string) {
