@@ -30,7 +30,15 @@ var cinch string // the program under test
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		if cinch = os.Getenv("CINCH_BIN"); cinch != "" {
+		if bin := os.Getenv("CINCH_BIN"); bin != "" {
+			var err error
+			if cinch, err = filepath.Abs(bin); err == nil {
+				_, err = os.Stat(cinch)
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "CINCH_BIN:", err)
+				return 1
+			}
 			return m.Run()
 		}
 		dir, err := os.MkdirTemp("", "cinch-sdk")

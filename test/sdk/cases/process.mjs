@@ -1,6 +1,6 @@
 // The end of the process: abort, close, interrupt, the end of the input; and what it passes on.
 import { AbortError } from '@anthropic-ai/claude-agent-sdk';
-import { ask, assert, call, exists, fine, model, pause, project, read, sent, talk, text, until } from '../host.mjs';
+import { ask, assert, call, exists, fine, model, project, read, results, sent, talk, text, until } from '../host.mjs';
 
 const running = pid => { try { process.kill(pid, 0); return true; } catch { return false; } };
 const sleeper = 'echo $$ > pid; sleep 300';
@@ -42,12 +42,17 @@ await until(() => exists('pid') && read('pid').trim() && running(child()), 'the 
 gone.q.close();
 await until(() => !running(child()), 'the end of the command');
 
-// A prompt that waits for an answer of the host does not outlive the host.
-await model.answers(call('w', 'Write', { file_path: project + '/w', content: 'w' }), text('Never.'));
-const left = talk({ canUseTool: () => new Promise(() => {}) });
+// A call that waits for the host ends with the host: it is denied, and the model told.
+await model.answers(call('w', 'Write', { file_path: project + '/w', content: 'w' }), text('So be it.'));
+let waits;
+const left = talk({ canUseTool: () => new Promise(() => { waits = true; }) });
 left.send('Write.');
-await pause(1500);
+await until(() => waits, 'the question');
+const n = await model.count();
 left.q.close();
+await model.reached(n + 1);
+assert.equal(results((await model.requests())[n]).w.is_error, true);
+assert.equal(exists('w'), false);
 
 // The environment reaches commands, and the SDK is named to the API.
 await model.answers(call('e', 'Bash', { command: 'echo "<$COLOUR|$CLAUDECODE|$PWD>"' }), text('Seen.'));

@@ -64,7 +64,6 @@ assert.deepEqual(pair.result.permission_denials.map(d => d.tool_use_id), ['two']
 await model.answers(
   ['when prompt Start it', call('bg', 'Agent', { description: 'a job', prompt: 'Work slowly.', subagent_type: 'writer', run_in_background: true })],
   ['when prompt Work slowly', 'sleep 700ms', text('The slow work is done.')],
-  ['when last bg', text('x')],
   text('It runs.'),
   text('It is over.'),
 );
