@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -256,12 +257,16 @@ func mainCheckout(root string) string {
 // managedDir is where the machine's administrator keeps settings.
 func managedDir() string { return settings.ManagedDir(runtime.GOOS) }
 
-// reread takes the settings anew and applies what may change in a running
-// session: hooks and permission rules.
+// reread applies what may change in a running session: hooks and permission
+// rules. Settings with a rule that cannot be read, which was not there before,
+// are refused, and all stays as it was.
 func (a *App) reread(v *settings.Value) error {
+	if bad := v.Refusal(); len(bad) > len(a.cfg.value.Refusal()) {
+		return fmt.Errorf("the settings hold a rule that cannot be read: %s", bad[len(bad)-1])
+	}
 	a.cfg = read(v)
 	a.setHooks()
-	return nil
+	return a.setRules()
 }
 
 // applyFlagSettings merges settings of the host over those of the flags.
@@ -272,37 +277,43 @@ func (a *App) applyFlagSettings(ctx context.Context, raw json.RawMessage) (any, 
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := in.Settings["model"]; ok {
-		var name string
-		if json.Unmarshal(m, &name) != nil && string(m) != "null" {
-			return nil, errors.New("model must be a text")
-		}
-		if err := a.Session.Submit(ctx, agent.SetModel{Model: name}); err != nil {
-			return nil, err
-		}
+	var model string
+	if m, ok := in.Settings["model"]; ok && json.Unmarshal(m, &model) != nil {
+		return nil, errors.New("model must be a text")
 	}
 	a.mu.Lock()
-	if a.flag == nil {
-		a.flag = map[string]json.RawMessage{}
+	flag := maps.Clone(a.flag)
+	a.mu.Unlock()
+	if flag == nil {
+		flag = map[string]json.RawMessage{}
 	}
 	for k, v := range in.Settings {
 		if string(v) == "null" {
-			delete(a.flag, k)
+			delete(flag, k)
 		} else {
-			a.flag[k] = v
+			flag[k] = v
 		}
 	}
-	merged, err := json.Marshal(a.flag)
-	a.mu.Unlock()
+	merged, err := json.Marshal(flag)
 	if err != nil {
 		return nil, err
 	}
 	o := a.sources
 	o.Extra = []json.RawMessage{merged}
-	return nil, a.reread(settings.Load(o))
+	if err := a.reread(settings.Load(o)); err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	a.flag = flag
+	a.mu.Unlock()
+	if _, ok := in.Settings["model"]; ok {
+		return nil, a.Session.Submit(ctx, agent.SetModel{Model: model})
+	}
+	return nil, nil
 }
 
-// updateSettings changes the user's or the local settings file.
+// updateSettings changes the user's or the local settings file. A host may
+// choose only what changes no permission: anything else is the user's to write.
 func (a *App) updateSettings(ctx context.Context, raw json.RawMessage) (any, error) {
 	in, err := arguments[struct {
 		Source   string                     `json:"source"`
@@ -317,11 +328,14 @@ func (a *App) updateSettings(ctx context.Context, raw json.RawMessage) (any, err
 	}
 	var changes []settings.Change
 	for k, v := range in.Settings {
-		ch := settings.Change{Op: settings.Set, Path: []string{k}, Value: v}
-		if string(v) == "null" {
-			ch = settings.Change{Op: settings.Delete, Path: []string{k}}
+		var value string
+		switch {
+		case !(layer == settings.Local && k == "outputStyle" || layer == settings.User && k == "effortLevel"):
+			return nil, fmt.Errorf("%s in %s is not for a host to set: only outputStyle in localSettings and effortLevel in userSettings are", k, in.Source)
+		case json.Unmarshal(v, &value) != nil || value == "":
+			return nil, fmt.Errorf("%s must be a text", k)
 		}
-		changes = append(changes, ch)
+		changes = append(changes, settings.Change{Op: settings.Set, Path: []string{k}, Value: v})
 	}
 	if err := a.edit(ctx, layer, changes...); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func Controls() []Control {
 		{Name: "get_context_usage", State: "full", run: (*App).contextUsage},
 		{Name: "get_settings", State: "full", run: (*App).settingsQuery},
 		{Name: "apply_flag_settings", State: "full", run: (*App).applyFlagSettings},
-		{Name: "update_settings", State: "full", run: (*App).updateSettings, Note: "user and local settings"},
+		{Name: "update_settings", State: "full", run: (*App).updateSettings, Note: "outputStyle in the local settings, effortLevel in those of the user"},
 		{Name: "list_models", State: "full", run: (*App).listModels},
 		{Name: "get_session_cost", State: "full", run: (*App).sessionCost},
 		{Name: "get_usage", State: "partial", run: (*App).usageQuery, Note: "plan limits are what response headers said; none for API keys"},

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/ext/hook"
 	"github.com/seed-eb844fcb/cinch/internal/policy"
+	"github.com/seed-eb844fcb/cinch/internal/settings"
 	"github.com/seed-eb844fcb/cinch/internal/window/memory"
 )
 
@@ -31,14 +32,22 @@ func (a *App) listen(context.Context) error {
 	return nil
 }
 
-// setHooks takes the hooks of every settings layer.
+// setHooks takes the hooks of every settings layer; a layer may have several
+// files, and those which had hooks before may have none now.
 func (a *App) setHooks() {
-	for _, src := range a.cfg.hooks {
-		hs, problems := hook.Parse(src.raw, hook.Handler{Source: src.layer, File: src.file})
-		for _, p := range problems {
-			a.warn("%s", p)
+	for _, layer := range []settings.Layer{settings.Managed, settings.Flag, settings.Local, settings.Project, settings.User} {
+		var all []hook.Handler
+		for _, src := range a.cfg.hooks {
+			if src.layer != string(layer) {
+				continue
+			}
+			hs, problems := hook.Parse(src.raw, hook.Handler{Source: src.layer, File: src.file})
+			for _, p := range problems {
+				a.warn("%s", p)
+			}
+			all = append(all, hs...)
 		}
-		a.hooks.Replace(src.layer, hs)
+		a.hooks.Replace(string(layer), all)
 	}
 }
 

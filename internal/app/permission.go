@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -22,26 +23,9 @@ func (a *App) judge(context.Context) error {
 	if a.o.Restricted && mode == agent.ModeBypass {
 		return errors.New("--restricted does not go with permission mode bypassPermissions")
 	}
-	rules := append([]policy.Rule(nil), a.cfg.rules...)
-	if !a.cfg.managedOnly {
-		for _, l := range []struct {
-			v    agent.Verdict
-			list []string
-		}{{agent.Allow, a.o.Allow}, {agent.Deny, a.o.Deny}} {
-			for _, text := range l.list {
-				rules = append(rules, policy.Rule{Verdict: l.v, Layer: policy.LayerCLI, Text: text})
-			}
-		}
-	}
-	p, problems := policy.New(policy.Config{
-		Mode: mode, Rules: rules, Cwd: a.o.Cwd, Home: a.home, Dirs: append(append([]string(nil), a.o.Directories...), a.cfg.dirs...),
-		ManagedOnly: a.cfg.managedOnly, Untrusted: !a.cfg.trusted, NoBypass: a.cfg.noBypass, NoAuto: a.cfg.noAuto,
-		CanBypass: a.o.AllowBypass, ClassifyAll: a.cfg.classifyAll,
-		Resolve: resolvePath, Expand: expandPattern, Lookup: a.which,
-		IsRepo:      func(dir string) bool { _, err := os.Lstat(filepath.Join(dir, ".git")); return err == nil },
-		Exported:    func(name string) bool { _, ok := a.env.at[name]; return ok },
-		Preapproved: preapproved,
-	})
+	// Whoever starts in that mode may come back to it.
+	a.o.AllowBypass = a.o.AllowBypass || mode == agent.ModeBypass
+	p, problems := policy.New(a.policyConfig(mode))
 	for _, b := range problems {
 		a.warn("%s", b)
 	}
@@ -65,6 +49,54 @@ func (a *App) judge(context.Context) error {
 		Emit: func(b agent.Body) { a.emit("", "", b) },
 	})
 	return nil
+}
+
+// policyConfig is what the settings and the command line say about permissions.
+func (a *App) policyConfig(mode agent.Mode) policy.Config {
+	rules := append([]policy.Rule(nil), a.cfg.rules...)
+	if !a.cfg.managedOnly {
+		for _, l := range []struct {
+			v    agent.Verdict
+			list []string
+		}{{agent.Allow, a.o.Allow}, {agent.Deny, a.o.Deny}} {
+			for _, text := range l.list {
+				rules = append(rules, policy.Rule{Verdict: l.v, Layer: policy.LayerCLI, Text: text})
+			}
+		}
+	}
+	return policy.Config{
+		Mode: mode, Rules: rules, Cwd: a.o.Cwd, Home: a.home, Dirs: append(append([]string(nil), a.o.Directories...), a.cfg.dirs...),
+		ManagedOnly: a.cfg.managedOnly, Untrusted: !a.cfg.trusted, NoBypass: a.cfg.noBypass, NoAuto: a.cfg.noAuto,
+		CanBypass: a.o.AllowBypass, ClassifyAll: a.cfg.classifyAll,
+		Resolve: resolvePath, Expand: expandPattern, Lookup: a.which,
+		IsRepo:      func(dir string) bool { _, err := os.Lstat(filepath.Join(dir, ".git")); return err == nil },
+		Exported:    func(name string) bool { _, ok := a.env.at[name]; return ok },
+		Preapproved: preapproved,
+	}
+}
+
+// setRules puts the rules of the settings in force in a session that runs. Its
+// mode, and what was granted for the session, stay.
+func (a *App) setRules() error {
+	return a.gate.Update(func(old *policy.Policy) (*policy.Policy, error) {
+		c := a.policyConfig(old.Mode())
+		for _, r := range old.Rules() {
+			if r.Layer == policy.LayerSession {
+				c.Rules = append(c.Rules, r)
+			}
+		}
+		for _, d := range old.Dirs()[1:] {
+			if !slices.Contains(c.Dirs, d) {
+				c.Dirs = append(c.Dirs, d)
+			}
+		}
+		p, _ := policy.New(c) // its problems were told when the settings were read
+		if p.Mode() != old.Mode() {
+			// The settings now forbid the mode: the strictest one that asks is left.
+			return p.WithMode(agent.ModeDefault)
+		}
+		return p, nil
+	})
 }
 
 // grant applies permission updates that a host or a person gave.
