@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -89,29 +88,28 @@ type App struct {
 // Open makes an App. Nothing of it runs yet but what Close ends. The error
 // says what to do next where that is known.
 func Open(ctx context.Context, o Options) (*App, error) {
-	a := &App{o: o, dir: o.Cwd, agents: map[string]string{}, behind: map[agent.CallID]chan struct{}{}, schema: o.Schema}
-	if err := a.open(ctx); err != nil {
-		a.Close()
-		return nil, err
+	a := newApp(o)
+	a.places()
+	for _, step := range []func(context.Context) error{
+		a.readSettings, a.connect, a.openSession, a.judge, a.listen, a.extend, a.equip, a.lay, a.mcpOpen, a.assemble,
+	} {
+		if err := step(ctx); err != nil {
+			a.Close()
+			return nil, err
+		}
 	}
 	return a, nil
 }
 
-func (a *App) open(ctx context.Context) error {
+func newApp(o Options) *App {
+	return &App{o: o, dir: o.Cwd, agents: map[string]string{}, behind: map[agent.CallID]chan struct{}{}, schema: o.Schema}
+}
+
+// places finds the home and the configuration root.
+func (a *App) places() {
 	env := newEnvironment(a.o.Environ, nil)
 	a.home = env.first("HOME", "USERPROFILE")
-	a.root = env.get("CLAUDE_CONFIG_DIR")
-	if a.root == "" && a.home != "" {
-		a.root = filepath.Join(a.home, ".claude")
-	}
-	for _, step := range []func(context.Context) error{
-		a.readSettings, a.connect, a.openSession, a.judge, a.listen, a.extend, a.equip, a.lay, a.mcpOpen,
-	} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return a.assemble()
+	a.root = settings.Root(env.get)
 }
 
 // Close ends what Open started and waits for it. It may be called on an App
@@ -163,7 +161,7 @@ func (a *App) age() time.Duration { return time.Since(a.o.Started) }
 func (a *App) directories() []string { return a.gate.Policy().Dirs() }
 
 // assemble makes the session of the parts.
-func (a *App) assemble() error {
+func (a *App) assemble(context.Context) error {
 	history, source := a.history()
 	thought, effort := a.thinking()
 	name := a.modelName()

@@ -269,6 +269,14 @@ func (a *App) mcpTools() {
 	e.AppendTools(specs...)
 }
 
+// Servers connects to all servers and returns how that went.
+func (a *App) Servers(ctx context.Context) ([]mcp.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	a.mcp.Wait(ctx)
+	return a.mcp.Servers(), ctx.Err()
+}
+
 func (a *App) servers() []agent.Server {
 	var out []agent.Server
 	for _, s := range a.mcp.Servers() {

@@ -27,7 +27,7 @@ func (s *Set) Run(ctx context.Context, m agent.Moment) agent.HookResult {
 	if len(hs) == 0 {
 		return agent.HookResult{}
 	}
-	input, err := s.input(m)
+	input, err := s.Input(m)
 	if err != nil {
 		return agent.HookResult{Notes: []string{"the hooks of " + m.Event + " did not run: " + err.Error()}}
 	}
@@ -71,8 +71,8 @@ func (s *Set) first(h *Handler) bool {
 	return true
 }
 
-// input is the JSON every hook of m gets.
-func (s *Set) input(m agent.Moment) ([]byte, error) {
+// Input is the JSON that every hook of m gets.
+func (s *Set) Input(m agent.Moment) ([]byte, error) {
 	in := map[string]any{}
 	if s.o.Common != nil {
 		for k, v := range s.o.Common(m) {

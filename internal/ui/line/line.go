@@ -25,6 +25,8 @@ type Options struct {
 	Prompt []agent.Block
 	// Once ends after the turn of Prompt; In then only answers questions.
 	Once bool
+	// Quiet leaves out the line of figures at the end of a turn.
+	Quiet bool
 	// Color allows SGR sequences; nothing else is ever written as a sequence.
 	Color bool
 }
@@ -262,6 +264,9 @@ func (t *talk) settled(o agent.Outcome) {
 	}
 	if len(o.Denials) > 0 {
 		t.line(t.paint("2", fmt.Sprintf("%d calls were not permitted", len(o.Denials))))
+	}
+	if t.o.Quiet {
+		return
 	}
 	t.line(t.paint("2", fmt.Sprintf("— %s · %d in, %d out, %d from cache · $%.4f", o.Took.Round(time.Millisecond), o.Usage.Prompt(), o.Usage.Out, o.Usage.CacheRead, o.Cost)))
 	t.cue()
