@@ -79,6 +79,8 @@ func (t *grepTool) report(q *query, found *collector) agent.Result {
 	var b strings.Builder
 	b.WriteString(body)
 	switch {
+	case len(found.files) > 0 && w.taken == 0 && q.offset == 0:
+		b.WriteString("No matches found") // but empty ones, of which -o shows nothing
 	case len(found.files) > 0 && w.taken == 0:
 		fmt.Fprintf(&b, "No entries at this offset (%d).", q.offset)
 	case w.more:

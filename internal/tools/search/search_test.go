@@ -279,6 +279,7 @@ func TestGrep(t *testing.T) {
 		{args{"pattern": "no such"}, "No files found"},
 		{args{"pattern": "no such", "output_mode": "content"}, "No matches found"},
 		{args{"pattern": "no such", "output_mode": "count"}, "No matches found"},
+		{args{"pattern": "z*", "output_mode": "content", "-o": true, "path": "blank.txt"}, "No matches found"},
 		{args{"pattern": "needle", "offset": 99}, "No entries at this offset (99)."},
 		{args{"pattern": "needle", "glob": "*.{js,ts}", "output_mode": "count", "head_limit": 1}, "a/one.js:1\n\nFound 3 matching lines in 2 files.\n\n(Cut after 1 entries, as head_limit says. Go on with offset 1.)"},
 		{args{"pattern": "hit", "output_mode": "content", "-C": 1}, "b/ctx.txt-2-2\nb/ctx.txt:3:3 hit\nb/ctx.txt-4-4\nb/ctx.txt-5-5\nb/ctx.txt:6:6 hit\nb/ctx.txt:7:7 hit\nb/ctx.txt-8-8\n--\nb/ctx.txt-13-13\nb/ctx.txt:14:14 hit"},
