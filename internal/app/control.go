@@ -14,7 +14,7 @@ import (
 // answered. docs/sdk.md is made from the list.
 type Control struct {
 	Name  string
-	State string // full, partial, refused
+	State string // full, partial, refused; sent is asked of the host
 	Note  string
 	run   func(a *App, ctx context.Context, args json.RawMessage) (any, error)
 	first bool // holds back turns until it is answered
@@ -31,7 +31,7 @@ func Controls() []Control {
 		{Name: "set_max_thinking_tokens", State: "full", Note: own},
 		{Name: "cancel_async_message", State: "full", Note: own},
 		{Name: "mcp_status", State: "full", run: (*App).mcpStatus},
-		{Name: "mcp_message", State: "refused", Note: "hosts answer it; they do not send it"},
+		{Name: "mcp_message", State: "refused", Note: "cinch sends it to servers of the host; a host calls its own servers itself"},
 		{Name: "mcp_set_servers", State: "full", run: (*App).mcpSetServers},
 		{Name: "mcp_reconnect", State: "full", run: (*App).mcpReconnect},
 		{Name: "mcp_toggle", State: "full", run: (*App).mcpToggle},
@@ -61,6 +61,10 @@ func Controls() []Control {
 		{Name: "set_color", State: "full", run: ignored, Note: "a colour has no meaning here"},
 		{Name: "set_has_subscribers", State: "full", run: ignored, Note: "every event is told in any case"},
 		{Name: "register_repo_root", State: "partial", run: (*App).registerRoot, Note: "the directory is added; instruction files and plugins of it are not read"},
+		{Name: "can_use_tool", State: "sent", Note: "with --permission-prompt-tool stdio; the answer may change the input, add rules or end the turn"},
+		{Name: "hook_callback", State: "sent", Note: "for hooks that initialize names"},
+		{Name: "elicitation", State: "sent", Note: "an MCP server asks the user"},
+		{Name: "request_user_dialog", State: "sent", Note: "for the kinds that initialize names"},
 		{Name: "set_mcp_permission_mode_override", State: "refused", Note: "permission rules decide about MCP tools"},
 	}
 }

@@ -1,11 +1,7 @@
 package app
 
 import (
-	"bytes"
 	"context"
-	"fmt"
-	"io"
-	"net/http"
 	"sync"
 
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
@@ -31,25 +27,9 @@ const maxHookAnswer = 1 << 20
 
 // postHook sends an HTTP hook.
 func (a *App) postHook(ctx context.Context, url string, header map[string]string, body []byte) (int, []byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return 0, nil, err
-	}
+	out := map[string]string{"User-Agent": a.userAgent()}
 	for k, v := range header {
-		req.Header.Set(k, v)
+		out[k] = v
 	}
-	req.Header.Set("User-Agent", a.userAgent())
-	resp, err := a.dialer.Client(dial.Use{Why: "hook", Only: a.o.OnlyHosts}).Do(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxHookAnswer+1))
-	if err != nil {
-		return 0, nil, fmt.Errorf("reading the answer of %s: %w", url, err)
-	}
-	if len(answer) > maxHookAnswer {
-		return 0, nil, fmt.Errorf("%s answered with more than %d bytes", url, maxHookAnswer)
-	}
-	return resp.StatusCode, answer, nil
+	return dial.Post(ctx, a.dialer.Client(dial.Use{Why: "hook", Only: a.o.OnlyHosts}), url, out, body, maxHookAnswer)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,7 +28,7 @@ func (a *App) mcpOpen(context.Context) error {
 			}
 			return nil
 		},
-		HTTP: func() *http.Client { return a.dialer.Client(dial.Use{Why: "mcp", Only: a.o.OnlyHosts, HTTP1: false}) },
+		HTTP: func() *dial.HTTP { return a.dialer.Client(dial.Use{Why: "mcp", Only: a.o.OnlyHosts, HTTP1: false}) },
 		Ask:  a.ask, Guard: &a.guard, Changed: a.mcpChanged, Note: a.note, Spill: a.spill,
 		ConnectTimeout: a.env.ms("MCP_TIMEOUT"), CallTimeout: a.env.ms("MCP_TOOL_TIMEOUT"), Idle: a.env.ms("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT"),
 		MaxTokens: a.env.number("MAX_MCP_OUTPUT_TOKENS", 0), Deferred: a.catalog != nil,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -205,13 +204,13 @@ func (a *App) contacted(c dial.Contact) {
 // A lazyClient is the client of WebFetch, made when it is first needed.
 type lazyClient struct {
 	once sync.Once
-	c    *http.Client
+	c    *dial.HTTP
 }
 
 // errPrivate refuses addresses that a page of the web has no business at.
 var errPrivate = errors.New("it is a private, loopback or link-local address, which web tools may not reach")
 
-func (a *App) webClient() *http.Client {
+func (a *App) webClient() *dial.HTTP {
 	a.web.once.Do(func() {
 		a.web.c = a.dialer.Client(dial.Use{
 			Why: "web", Only: a.o.OnlyHosts,
@@ -223,7 +222,7 @@ func (a *App) webClient() *http.Client {
 				return nil
 			},
 			// The tool follows redirects itself, checking each.
-			Redirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Redirect: dial.Stay,
 		})
 	})
 	return a.web.c

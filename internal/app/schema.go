@@ -1,51 +1,55 @@
 package app
 
 import (
+	"errors"
 	"sync"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/schema"
 )
 
 // A schemaCache holds the compiled schemas of tools, by their text.
 type schemaCache struct {
 	sync.Mutex
-	m map[string]*jsonschema.Resolved // nil: it cannot be used
+	m map[string]*schema.Schema // nil: it cannot be used
 }
 
 // check compares input with a tool's schema.
 func (a *App) check(spec agent.Spec, input json_) error {
-	r := a.resolved(spec)
-	if r == nil {
+	s := a.compiled(spec)
+	if s == nil {
 		return nil
 	}
 	var v any
 	if err := unmarshal(input, &v); err != nil {
 		return err
 	}
-	return explain(spec, v, r.Validate(v))
+	err := s.Check(input)
+	var wrong *schema.Violation
+	if errors.As(err, &wrong) {
+		return explain(spec, v, err)
+	}
+	return nil // a schema that cannot be applied checks nothing
 }
 
-// resolved compiles the schema of a tool once. A schema that cannot be
-// compiled checks nothing: the tool looks at its input itself.
-func (a *App) resolved(spec agent.Spec) *jsonschema.Resolved {
+// compiled compiles the schema of a tool once. One that cannot be compiled
+// checks nothing: the tool looks at its input itself.
+func (a *App) compiled(spec agent.Spec) *schema.Schema {
 	if spec.Loose || len(spec.Schema) == 0 {
 		return nil
 	}
 	a.schemas.Lock()
 	defer a.schemas.Unlock()
-	if r, ok := a.schemas.m[string(spec.Schema)]; ok {
-		return r
+	if s, ok := a.schemas.m[string(spec.Schema)]; ok {
+		return s
 	}
-	var s jsonschema.Schema
-	var r *jsonschema.Resolved
-	if unmarshal(spec.Schema, &s) == nil {
-		r, _ = s.Resolve(nil) // nil with an error
+	s, err := schema.Compile(spec.Schema)
+	if err != nil {
+		s = nil
 	}
 	if a.schemas.m == nil {
-		a.schemas.m = map[string]*jsonschema.Resolved{}
+		a.schemas.m = map[string]*schema.Schema{}
 	}
-	a.schemas.m[string(spec.Schema)] = r
-	return r
+	a.schemas.m[string(spec.Schema)] = s
+	return s
 }

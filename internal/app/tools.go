@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/checkpoint"
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
 	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 	"github.com/seed-eb844fcb/cinch/internal/tools/ask"
 	"github.com/seed-eb844fcb/cinch/internal/tools/file"
 	"github.com/seed-eb844fcb/cinch/internal/tools/notebook"
@@ -126,18 +126,7 @@ func (a *App) webTools() []agent.Tool {
 // fetch makes one request for WebFetch; private addresses are refused where
 // the connection is made.
 func (a *App) fetch(ctx context.Context, method, url string, header map[string]string) (int, string, map[string][]string, io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, method, url, nil)
-	if err != nil {
-		return 0, "", nil, nil, err
-	}
-	for k, v := range header {
-		req.Header.Set(k, v)
-	}
-	resp, err := a.webClient().Do(req)
-	if err != nil {
-		return 0, "", nil, nil, err
-	}
-	return resp.StatusCode, resp.Request.URL.String(), resp.Header, resp.Body, nil
+	return dial.Fetch(ctx, a.webClient(), method, url, header)
 }
 
 // offered picks from ts what --tools, the rules and the mode of the run leave.
