@@ -2,6 +2,7 @@ package hook
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -63,8 +64,16 @@ func read(h *Handler, m agent.Moment, out output) answer {
 	if out.verdict != nil {
 		return a.judged(h, m, out.verdict)
 	}
+	if out.cut {
+		a.note(h, m, fmt.Sprintf("it wrote more than %d bytes; the middle is lost", maxOutput))
+	}
 	raw := out.json
 	text := strings.TrimSpace(out.stdout)
+	if out.cut && strings.HasPrefix(text, "{") && out.code != 2 {
+		// What may have been a decision cannot be read any more.
+		out.err = errors.New("its answer is too long")
+		return a.failed(h, m, out)
+	}
 	if raw == nil && strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
 		raw = json.RawMessage(text)
 	}
@@ -132,6 +141,10 @@ func label(m agent.Moment) string {
 
 // blocked is exit code 2: the words of the JSON answer, else standard error.
 func (a *answer) blocked(h *Handler, m agent.Moment, r *reply) {
+	if m.Event == "PreToolUse" && a.decision != nil && a.decision.Verdict == agent.Deny {
+		a.block = true
+		return // the JSON answer has said so already, in its own words
+	}
 	words := or(a.reason, or(r.Reason, strings.TrimSpace(a.stderr)))
 	if words == "" {
 		words = "no reason was given"

@@ -33,7 +33,7 @@ func (s *Set) http(ctx context.Context, h *Handler, input []byte) output {
 		return output{err: fmt.Errorf("%s answered with status %d", h.URL, status)}
 	}
 	text := strings.TrimSpace(string(body))
-	if text != "" && !strings.HasPrefix(text, "{") {
+	if text != "" && (text[0] != '{' || !json.Valid([]byte(text))) {
 		return output{err: fmt.Errorf("%s answered with something that is not a JSON object", h.URL)}
 	}
 	return output{stdout: text}

@@ -16,8 +16,9 @@ import (
 
 // Limits of what a hook may say.
 const (
-	maxOutput = 1 << 20 // bytes that are read of each stream
-	maxShown  = 10000   // characters of one text; more goes to a file
+	maxOutput = 8 << 20  // bytes that are kept of each stream: an answer may hold the whole text of a file
+	maxShown  = 10000    // characters of one text; more goes to a file
+	maxTold   = 64 << 10 // bytes of each stream that front ends are told
 )
 
 // Run runs the hooks of m side by side and returns their merged answer. It
@@ -135,7 +136,8 @@ func (s *Set) one(ctx context.Context, h *Handler, m agent.Moment, input []byte)
 	defer cancel()
 	out := s.start(hctx, h, m, input)
 	life.Stage, life.Took = "response", time.Since(began)
-	life.Stdout, life.Stderr, life.Output, life.ExitCode = out.stdout, out.stderr, out.stdout+out.stderr, out.code
+	life.Stdout, life.Stderr, life.ExitCode = told(out.stdout), told(out.stderr), out.code
+	life.Output = life.Stdout + life.Stderr
 	life.Outcome = "success"
 	if out.err != nil || out.code != 0 {
 		life.Outcome = "error"
@@ -143,7 +145,6 @@ func (s *Set) one(ctx context.Context, h *Handler, m agent.Moment, input []byte)
 	if hctx.Err() != nil && out.err != nil {
 		life.Outcome = "cancelled"
 		out.err = context.Cause(hctx)
-		out.timedOut = ctx.Err() == nil
 	}
 	if s.o.Emit != nil {
 		s.o.Emit(call, life)
@@ -157,8 +158,8 @@ func (s *Set) one(ctx context.Context, h *Handler, m agent.Moment, input []byte)
 type output struct {
 	stdout, stderr string
 	code           int
-	err            error // no usable answer: it did not start, broke, or ran out of time
-	timedOut       bool
+	err            error           // no usable answer: it did not start, broke, or ran out of time
+	cut            bool            // there was more output than is kept
 	json           json.RawMessage // the answer of a callback
 	verdict        *verdict        // the answer of a model
 }
@@ -203,13 +204,11 @@ func (s *Set) command(ctx context.Context, h *Handler, event string, input []byt
 	if h.Args != nil {
 		args := make([]string, 0, len(h.Args)+1)
 		for _, a := range append([]string{h.Command}, h.Args...) {
-			args = append(args, expand(a, vars, false))
+			args = append(args, expand(a, vars))
 		}
 		spec = proc.Spec{Path: args[0], Args: args}
 	} else {
-		// Placeholders become quoted words, so that a directory name with
-		// spaces or a $ in it stays one argument.
-		line := expand(h.Command, vars, true)
+		line := references(h.Command, vars, h.Shell)
 		if s.o.ShellPrefix != "" {
 			line = s.o.ShellPrefix + " " + proc.Quote(line)
 		}
@@ -221,7 +220,7 @@ func (s *Set) command(ctx context.Context, h *Handler, event string, input []byt
 	if err != nil && ctx.Err() == nil && !errors.Is(err, proc.ErrDir) && res.Took > 0 {
 		err = nil
 	}
-	return output{stdout: string(res.Stdout), stderr: string(res.Stderr), code: res.Code, err: err}
+	return output{stdout: string(res.Stdout), stderr: string(res.Stderr), code: res.Code, cut: res.Omitted > 0, err: err}
 }
 
 func shellFor(name string) string {
@@ -248,45 +247,91 @@ func (s *Set) dir() string {
 	return string(os.PathSeparator)
 }
 
-// expand replaces ${NAME} for the names in vars; as a shell word if quoted is
-// set and the placeholder does not stand inside double quotes already.
-func expand(s string, vars map[string]string, quoted bool) string {
+// expand replaces ${NAME} for the names in vars, as the exec form has it.
+func expand(s string, vars map[string]string) string {
 	var b strings.Builder
-	in := byte(0) // the quote we are inside of
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if strings.HasPrefix(s[i:], "${") {
-			if end := strings.IndexByte(s[i:], '}'); end > 0 {
-				if v, ok := vars[s[i+2:i+end]]; ok {
-					switch {
-					case !quoted:
-						b.WriteString(v)
-					case in == '"', in == '\'':
-						// Leave the quotes, write the word, enter them again.
-						b.WriteByte(in)
-						b.WriteString(proc.Quote(v))
-						b.WriteByte(in)
-					default:
-						b.WriteString(proc.Quote(v))
-					}
-					i += end
-					continue
-				}
-			}
+	for i := 0; i < len(s); {
+		if name, ok := placeholder(s[i:], vars); ok {
+			b.WriteString(vars[name])
+			i += len("${}") + len(name)
+			continue
 		}
-		switch {
-		case c == '\\' && in != '\'' && i+1 < len(s):
-			b.WriteByte(c)
-			i++
-			c = s[i]
-		case in == 0 && (c == '"' || c == '\''):
-			in = c
-		case c == in:
-			in = 0
-		}
-		b.WriteByte(c)
+		b.WriteByte(s[i])
+		i++
 	}
 	return b.String()
+}
+
+// placeholder returns the name in the ${NAME} that s begins with, if it is
+// one of vars.
+func placeholder(s string, vars map[string]string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(s, "${")
+	if !ok {
+		return "", false
+	}
+	name, _, ok = strings.Cut(rest, "}")
+	if !ok {
+		return "", false
+	}
+	_, ok = vars[name]
+	return name, ok
+}
+
+// references makes the placeholders of a command line fit its shell. The
+// values never become part of the line: they are in the environment under the
+// same names, and the shell puts them in. So no name of a directory, whatever
+// is in it, is ever read as shell text; and one that stands outside of quotes
+// gets them here, so that it stays one word.
+func references(line string, vars map[string]string, shell string) string {
+	var b strings.Builder
+	var in []byte // the quotes and substitutions that are open, the innermost last
+	top := func() byte {
+		if len(in) == 0 {
+			return 0
+		}
+		return in[len(in)-1]
+	}
+	for i := 0; i < len(line); {
+		c := line[i]
+		if name, ok := placeholder(line[i:], vars); ok {
+			switch {
+			case shell == "powershell":
+				b.WriteString("${env:" + name + "}")
+			case top() == '"', top() == '\'':
+				b.WriteString("${" + name + "}")
+			default:
+				b.WriteString(`"${` + name + `}"`)
+			}
+			i += len("${}") + len(name)
+			continue
+		}
+		b.WriteByte(c)
+		i++
+		switch quote := top(); {
+		case quote == '\'':
+			if c == '\'' {
+				in = in[:len(in)-1]
+			}
+		case c == '\\' && i < len(line):
+			b.WriteByte(line[i])
+			i++
+		case c == '"' && quote == '"', c == ')' && quote == '(':
+			in = in[:len(in)-1]
+		case c == '"', c == '\'' && quote != '"':
+			in = append(in, c)
+		case c == '(' && (quote != '"' || strings.HasSuffix(line[:i-1], "$")):
+			in = append(in, c)
+		}
+	}
+	return b.String()
+}
+
+// told is as much of a stream as front ends are told.
+func told(s string) string {
+	if len(s) <= maxTold {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxTold], "") + fmt.Sprintf("\n[%d bytes more]", len(s)-maxTold)
 }
 
 // runLate runs an asynchronous hook to its end, beside whatever goes on.
