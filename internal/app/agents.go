@@ -49,6 +49,9 @@ func (a *App) agentTools() []agent.Tool {
 	})
 }
 
+// limitReached is a phrase that scripts look for.
+const limitReached = "Concurrent subagent limit reached"
+
 // startAgent lists a sub-agent among the jobs.
 func (a *App) startAgent(ctx context.Context, t agent.Task, background bool) (subagent.Job, error) {
 	output := filepath.Join(a.taskDir(), t.ID+".output")
@@ -56,7 +59,7 @@ func (a *App) startAgent(ctx context.Context, t agent.Task, background bool) (su
 	jctx, j, err := a.jobs.Start(ctx, t)
 	if err != nil {
 		if errors.Is(err, job.ErrLimit) {
-			return subagent.Job{}, fmt.Errorf("Concurrent subagent limit reached: %w; wait for one to end, or do this yourself", err)
+			return subagent.Job{}, fmt.Errorf("%s: %w; wait for one to end, or do this yourself", limitReached, err)
 		}
 		return subagent.Job{}, err
 	}

@@ -70,6 +70,7 @@ type App struct {
 	lent     []agent.PermissionUpdate // permissions that end with the turn
 	before   agent.Mode               // that plan mode replaced
 	ledger   ledger
+	pinned   []window.Note // facts that the model has not been told of
 	mcp      *mcp.Set
 	starting []mcp.Config // servers that are connected to at the start
 	hosted   bool         // a host has brought servers
@@ -195,6 +196,7 @@ func (a *App) assemble(context.Context) error {
 	}
 	a.Session = session.New(so)
 	a.mcpStart()
+	a.sweep()
 	return nil
 }
 

@@ -49,6 +49,7 @@ func slashCommands() []slash {
 		{name: "export", hint: "[file]", help: "Write the conversation as plain text", run: (*App).slashExport},
 		{name: "plan", hint: "[task]", help: "Switch to plan mode", run: (*App).slashPlan},
 		{name: "rewind", hint: "[message uuid]", help: "Take changes to files back", aliases: []string{"checkpoint", "undo"}, run: (*App).slashRewind},
+		{name: "pin", hint: "[FACT]", help: "Keep a fact through every summary; without one, list the pins", run: (*App).slashPin},
 		{name: "init", help: "Write a CLAUDE.md for this project", run: asking(initPrompt)},
 		{name: "review", hint: "[what]", help: "Review the changes", aliases: []string{"code-review"}, run: asking(reviewPrompt)},
 		{name: "security-review", help: "Look for security faults in the changes", run: asking(securityPrompt)},
@@ -116,6 +117,7 @@ func (a *App) typed(ctx context.Context, p agent.Prompt, name, args string) (ses
 			return session.Expansion{Local: err.Error(), Failed: true, Name: name}, nil
 		}
 		a.adopt(s)
+		a.remember(s, text)
 		x := session.Expansion{Name: name}
 		if s.Model != "" {
 			x.Inputs = append(x.Inputs, agent.SetModel{Model: s.Model})

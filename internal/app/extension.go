@@ -220,6 +220,7 @@ func (a *App) invoke(ctx context.Context, c agent.Call, s skill.Skill, args stri
 	}
 	a.adopt(s)
 	if !s.Fork {
+		a.remember(s, text)
 		return text, nil
 	}
 	name := or(s.Agent, subagent.General)
@@ -245,6 +246,9 @@ func (a *App) render(ctx context.Context, s skill.Skill, args string) (string, e
 	return v.Render(ctx)
 }
 
+// checkFailed is a phrase that scripts look for.
+const checkFailed = "Shell command permission check failed"
+
 // injected runs a command that a skill's text holds: only if rules and mode
 // allow it without asking.
 func (a *App) injected(ctx context.Context, command string, allow []string) (string, error) {
@@ -266,7 +270,7 @@ func (a *App) injected(ctx context.Context, command string, allow []string) (str
 		p = p.With([]agent.PermissionUpdate{{Type: "addRules", Behavior: "allow", Rules: ruleTexts(allow), Destination: "session"}})
 	}
 	if d := p.Decide(c); d.Verdict != agent.Allow {
-		return "", fmt.Errorf("Shell command permission check failed: %s", or(d.Reason, "it would need approval; name it in allowed-tools"))
+		return "", fmt.Errorf("%s: %s", checkFailed, or(d.Reason, "it would need approval; name it in allowed-tools"))
 	}
 	r, err := bash.Run(ctx, c)
 	if err != nil {

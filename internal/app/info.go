@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/tools/file"
 	"github.com/seed-eb844fcb/cinch/internal/window"
 	"github.com/seed-eb844fcb/cinch/internal/window/lookup"
+	"github.com/seed-eb844fcb/cinch/internal/window/recall"
 )
 
 // info describes the session; what the session knows itself it fills in.
@@ -69,6 +71,9 @@ func (a *App) equip(context.Context) error {
 	}
 	ts := a.builtins()
 	ts = append(ts, a.agentTools()...)
+	if name := a.recallName(); name != "" {
+		ts = append(ts, recall.New(func() (io.ReadCloser, error) { return os.Open(a.transcriptPath()) }))
+	}
 	if !a.o.NoCommands {
 		ts = append(ts, skill.New(skill.Options{Skills: a.listed, Invoke: a.invoke}))
 	}

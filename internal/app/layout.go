@@ -95,8 +95,9 @@ func (l *layout) made() *window.Engine {
 	l.engine = window.NewEngine(b, compact.Options{
 		Provider: a.Session.Metered(a.model), Limits: a.compactLimits(name), Restore: l.restore, Hook: a.hook,
 		Emit: func(body agent.Body) { a.emit("", "", body) }, UUID: frame.UUID,
-		Instructions: l.instructions, Transcript: a.transcriptPath(),
+		Instructions: l.instructions, Transcript: a.transcriptPath(), Recall: a.recallName(),
 	})
+	l.engine.Told = a.cached
 	l.engine.Renew = func() ([]prompt.Section, []agent.Spec) {
 		if t := a.tools.Lookup("Skill"); t != nil {
 			skill.Forget(t)
@@ -177,7 +178,7 @@ func (l *layout) restore(ctx context.Context, h []agent.Message) compact.Restore
 	r := window.Restore{
 		Opening: func(ctx context.Context) []agent.Block { return l.notes(ctx, memory.Compact, nil) },
 		FS:      l.a.fs(), Allowed: func(path string) bool { return !l.a.denied(path) },
-		Skills: l.a.invoked, Plan: l.a.plan, Tasks: l.a.openTasks,
+		Skills: l.a.invoked, Plan: l.a.plan, Tasks: l.a.openTasks, Pins: l.a.pins,
 	}
 	return r.Around(ctx, h)
 }
@@ -255,7 +256,7 @@ func (l *layout) remind(ctx context.Context) []agent.Block {
 	l.facts = next
 	out = append(out, l.touched...)
 	l.touched = nil
-	return append(out, l.a.changedFiles()...)
+	return append(append(out, l.a.newPins()...), l.a.changedFiles()...)
 }
 
 // touch lets instruction files join that go with a path that was read.
@@ -323,7 +324,7 @@ func (a *App) git(ctx context.Context) string {
 	if len(status) > most {
 		status = status[:most] + "\n…"
 	}
-	return "The repository as it was when the session started; it is not updated.\nBranch: " + or(branch, "(none)") +
+	return "Branch: " + or(branch, "(none)") +
 		"\nStatus:\n" + or(status, "(clean)") + "\nRecent commits:\n" + or(log, "(none)")
 }
 

@@ -79,7 +79,6 @@ type talk struct {
 	werr    error
 	open    bool // the cursor is inside a line of streamed text
 	told    bool // the running text block was shown while it came
-	waiting chan bool
 }
 
 func (t *talk) fail(err error) int {
