@@ -263,7 +263,7 @@ func (b *bash) report(c agent.Call, in bashInput, r *run, end ending) agent.Resu
 		r.close(v.kept)
 	}
 	if failed && r.note != nil {
-		note(r.note())
+		note(r.note(v.text))
 	}
 	note(inputHint(in.Command, v.text, failed))
 	res := agent.Textual(b.say(v.text, failed, meaning, end, notes))

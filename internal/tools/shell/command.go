@@ -27,7 +27,7 @@ type run struct {
 	file       *os.File
 	p          *proc.Process
 	cancel     context.CancelCauseFunc
-	note       func() string // what the confinement refused; may be nil
+	note       func(output string) string // what the confinement refused; may be nil
 	begun      time.Time
 	told       int64 // size at the last Progress
 }

@@ -59,9 +59,10 @@ type Options struct {
 	// command is known to.
 	ReadOnly func(command, cwd string) bool
 	// Wrap confines a command, unless it returns nil. outside says that the
-	// caller asked to run it unconfined. After a failed run note, if not nil,
+	// caller asked to run it unconfined. After a failed run note, if not nil, is
+	// given what the command wrote, as far as it is shown, and
 	// says what the confinement refused. May be nil.
-	Wrap func(command string, outside bool) (w proc.Wrap, note func() string)
+	Wrap func(command string, outside bool) (w proc.Wrap, note func(output string) string)
 	// Guard ends commands should the program die. May be nil.
 	Guard *proc.Guard
 	// Jobs is the list of background work. Its zero value has none: then a

@@ -726,7 +726,7 @@ func TestWrapAndPrefix(t *testing.T) {
 	t.Parallel()
 	var outside []bool
 	l := newLab(t, func(o *Options) {
-		o.Wrap = func(command string, out bool) (proc.Wrap, func() string) {
+		o.Wrap = func(command string, out bool) (proc.Wrap, func(string) string) {
 			outside = append(outside, out)
 			if out {
 				return nil, nil
@@ -734,7 +734,7 @@ func TestWrapAndPrefix(t *testing.T) {
 			return func(s proc.Spec) (proc.Spec, func(), error) {
 				s.Env = append(s.Env, "INSIDE=1")
 				return s, nil, nil
-			}, func() string { return "Sandbox: writing to /x was refused" }
+			}, func(string) string { return "Sandbox: writing to /x was refused" }
 		}
 	})
 	l.says(l.bash(`echo "$INSIDE"`), "1", false)
