@@ -15,7 +15,6 @@ import (
 type queued struct {
 	agent.Prompt
 	hosted bool // the uuid came from outside: its fate is told
-	begun  bool // that it started was told
 }
 
 // An owner is the state of Run's goroutine.

@@ -41,7 +41,6 @@ type setup struct {
 	modelserver.Options
 	limits  compact.Limits
 	change  func(*compact.Options)
-	window  int
 	builder window.Options
 }
 

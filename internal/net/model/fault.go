@@ -351,8 +351,6 @@ func (c *Client) unsent(err error, op string) *failure {
 type clockError struct {
 	what  string // connect, first byte, next byte, next event, credential
 	limit time.Duration
-	// started says that events had come already.
-	started bool
 }
 
 func (e *clockError) Error() string {
