@@ -411,7 +411,7 @@ func signal(ts *testscript.TestScript, neg bool, args []string) {
 	await(ts, false, args[1:2])
 	ts.Check(cmd.Process.Signal(sig))
 	select {
-	case err = <-done:
+	case <-done:
 	case <-time.After(30 * time.Second):
 		cmd.Process.Kill()
 		<-done
