@@ -47,27 +47,30 @@ type App struct {
 	home string
 	id   string // of the session
 
-	dialer *dial.Dialer
-	model  *model.Client
-	web    lazyClient
-	tools  *session.Tools
-	files  *file.State
-	jobs   *job.Registry
-	guard  proc.Guard
-	gate   *gate.Gate
-	hooks  *hook.Set
-	points *checkpoint.Store // nil: no checkpoints
-	record *transcript.Writer
-	loaded *transcript.Loaded // of a resumed session, or nil
-	store  transcript.Store
-	layout *layout
-	ext    *extensions
+	dialer   *dial.Dialer
+	model    *model.Client
+	web      lazyClient
+	tools    *session.Tools
+	files    *file.State
+	jobs     *job.Registry
+	guard    proc.Guard
+	gate     *gate.Gate
+	hooks    *hook.Set
+	points   *checkpoint.Store // nil: no checkpoints
+	confined *confined         // nil: commands run as they are
+	record   *transcript.Writer
+	loaded   *transcript.Loaded // of a resumed session, or nil
+	store    transcript.Store
+	layout   *layout
+	ext      *extensions
 
 	mu       sync.Mutex
 	dir      string            // where tools run now
 	agents   map[string]string // directories of sub-agents, by id
 	schema   json.RawMessage
 	lent     []agent.PermissionUpdate // permissions that end with the turn
+	borrowed []agent.Input            // that give back what a skill changed for its turn
+	prompt   string                   // uuid of the newest prompt
 	before   agent.Mode               // that plan mode replaced
 	ledger   ledger
 	pinned   []window.Note // facts that the model has not been told of
@@ -249,7 +252,7 @@ func (a *App) ask(ctx context.Context, q agent.Question) (agent.Answer, error) {
 	if a.Session == nil {
 		return agent.Answer{}, agent.ErrNoOne
 	}
-	return a.Session.Ask(ctx, q)
+	return a.asked(ctx, q)
 }
 
 func (a *App) mode() agent.Mode {

@@ -27,7 +27,7 @@ func (a *App) info() agent.Info {
 	i := agent.Info{
 		Session: a.sessionID(), Cwd: a.cwd(), Version: a.o.Version, Servers: a.servers(), Commands: a.commands(),
 		Agents: subagent.Infos(a.ext.definitions()), OutputStyle: or(a.cfg.outputStyle, "default"), KeySource: a.keySource(),
-		MemoryDir: a.memoryDir(), Tools: a.allTools(),
+		MemoryDir: a.memoryDir(), Tools: a.allTools(), Sandboxed: a.confined != nil,
 	}
 	if dirs := a.directories(); len(dirs) > 1 {
 		i.Directories = dirs[1:]

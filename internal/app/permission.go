@@ -15,7 +15,10 @@ import (
 )
 
 // judge makes the gate: who decides whether a call may run.
-func (a *App) judge(context.Context) error {
+func (a *App) judge(ctx context.Context) error {
+	if err := a.openSandbox(ctx); err != nil {
+		return err
+	}
 	mode := a.startMode()
 	if mode == agent.ModeBypass && os.Geteuid() == 0 && !a.env.on("IS_SANDBOX") {
 		return errRoot
@@ -71,7 +74,7 @@ func (a *App) policyConfig(mode agent.Mode) policy.Config {
 		Resolve: resolvePath, Expand: expandPattern, Lookup: a.which,
 		IsRepo:      func(dir string) bool { _, err := os.Lstat(filepath.Join(dir, ".git")); return err == nil },
 		Exported:    func(name string) bool { _, ok := a.env.at[name]; return ok },
-		Preapproved: preapproved,
+		Preapproved: preapproved, Sandbox: a.boxPolicy(),
 	}
 }
 
