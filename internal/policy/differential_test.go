@@ -21,7 +21,7 @@ import (
 // Seeds of the checked corpus, and how many commands each gives.
 var corpusSeeds = []uint64{1, 2, 3, 4, 5, 6, 7, 8}
 
-const perSeed = 3000
+const perSeed = 2500
 
 // A ruleSet and what it promises: none of the marked programs in never runs,
 // and if still is set no file is created or changed.
@@ -33,14 +33,14 @@ type ruleSet struct {
 }
 
 func ruleSets(t testing.TB) []ruleSet {
-	all := []string{"touch", "rm", "curl", "evil", "tee"}
+	all := []string{"touch", "rm", "curl", "evil", "tee", "lured"}
 	sets := []ruleSet{
 		{"read-only", Config{}, all, true},
 		{"two rules", Config{Rules: rules("allow Bash(npm *)", "allow Bash(make:*)")}, all, true},
 		{"prefixes", Config{Rules: rules("allow Bash(git *)", "allow Bash(grep:*)", "allow Bash(cat *)", "allow Bash(make *)", "allow Bash(printf *)", "allow Bash(test *)", "allow Bash([ *)")}, all, true},
 		{"allow all but two", Config{Rules: rules("allow Bash", "deny Bash(rm *)", "deny Bash(touch:*)")}, []string{"rm", "touch"}, false},
 		{"bypass but two", Config{Mode: agent.ModeBypass, Rules: rules("deny Bash(evil *)", "ask Bash(curl *)")}, []string{"evil", "curl"}, false},
-		{"edits", Config{Mode: agent.ModeAcceptEdits, Rules: rules("allow Bash(echo *)")}, []string{"curl", "evil", "tee"}, false},
+		{"edits", Config{Mode: agent.ModeAcceptEdits, Rules: rules("allow Bash(echo *)")}, []string{"curl", "evil", "tee", "lured"}, false},
 		{"plan", Config{Mode: agent.ModePlan, Rules: rules("allow Bash")}, all, true},
 		{"dontAsk", Config{Mode: agent.ModeDontAsk, Rules: rules("allow Bash(ls *)", "allow Bash(make all)")}, all, true},
 	}
@@ -228,9 +228,12 @@ func execute(t *testing.T, commands []string) map[string][]string {
 	for _, name := range []string{"touch", "rm", "curl", "evil", "tee"} {
 		mk("stub/"+name, "#!/real/bash\na=\"$*\"; echo \"${CASE:--} ${0##*/} ${a//$'\\n'/ }\" >>/log/ran\n", 0o755)
 	}
+	for _, name := range []string{"sort", "find", "sed", "env", "xargs", "nice"} {
+		mk("trap/"+name, "#!/real/bash\necho \"${CASE:--} lured to ${0##*/}\" >>/log/ran\n", 0o755)
+	}
 	args := []string{"--unshare-all", "--die-with-parent", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
 		"--ro-bind", "/usr/lib", "/usr/lib", "--ro-bind-try", "/lib", "/lib", "--ro-bind-try", "/lib64", "/lib64", "--ro-bind-try", "/usr/lib64", "/usr/lib64",
-		"--ro-bind", dir + "/in", "/in", "--ro-bind", dir + "/driver", "/driver", "--ro-bind", dir + "/stub", "/stub",
+		"--ro-bind", dir + "/in", "/in", "--ro-bind", dir + "/driver", "/driver", "--ro-bind", dir + "/stub", "/stub", "--ro-bind", dir + "/trap", "/trap",
 		"--bind", dir + "/log", "/log", "--bind", dir + "/w", "/w", "--bind", dir + "/h", "/h", "--clearenv", "--chdir", "/w"}
 	for _, real := range []string{"bash", "sh", "find", "xargs", "env", "timeout", "nice", "nohup", "stdbuf", "sed", "sort", "rm", "mkdir", "sleep"} {
 		path, err := exec.LookPath(real)

@@ -47,7 +47,9 @@ func (g *generator) command() string {
 	case 6:
 		return "case " + g.word() + " in " + g.pick("a", "*", "x|y", g.word()) + ") " + g.command() + ";; " + g.pick("", "*) "+g.command()+";; ") + "esac"
 	case 7:
-		return "f() { " + g.command() + "; }; " + g.pick("f", "f a", "g", g.command())
+		f := g.pick("f", "f", "evil", "touch")
+		def := f + "() { " + g.command() + "; }"
+		return g.pick("", "", "false && ", "true || ", "(", "if false; then ", "! ") + def + g.pick("; ", " & ", "); ", "; fi; ", "\n") + g.pick(f, f+" a", "g", g.command(), "bash -c "+f, "env "+f, "("+f+")")
 	case 8:
 		return "! " + g.command()
 	case 9:
@@ -182,7 +184,7 @@ func (g *generator) word() string {
 
 func (g *generator) assign() string {
 	name := g.pick("X", "Y", "PATH", "NODE_ENV", "x", "v", "IFS", "LANG", "PS4", "a[0]", "a["+g.subst()+"]", "BASH_ENV", "i", "x+")
-	return name + "=" + g.pick("1", "a", g.word(), "'$(touch p)'", "'a[$(touch p)]'", "("+g.word()+")", "/stub", "", "\"$("+g.pick(marked...)+")\"")
+	return name + "=" + g.pick("1", "a", g.word(), "'$(touch p)'", "'a[$(touch p)]'", "("+g.word()+")", "/trap", "/trap:$PATH", "", "\"$("+g.pick(marked...)+")\"")
 }
 
 func (g *generator) arith() string {
@@ -253,19 +255,36 @@ func (g *generator) soup() string {
 // declaration is a builtin that changes variables or the shell, followed by a use.
 func (g *generator) declaration() string {
 	n := g.pick("x", "PATH", "a", "PS4", "f", "IFS", "BASH_ENV", "x[0]", "'a[$(touch p)]'", "HOME")
-	v := g.pick("1", "/stub", "'a[$(touch p)]'", "'$(touch p)'", "touch", g.word())
+	v := g.pick("1", "/stub", "/trap", "'a[$(touch p)]'", "'$(touch p)'", "touch", g.word())
 	d := g.pick("export ", "declare ", "declare -i ", "declare -n ", "declare -a ", "local ", "readonly ", "typeset ", "read ", "mapfile ", "unset ", "printf -v ", "printf ", "let ", "set ", "shopt -s ", "alias ", "hash -p /stub/touch ", "trap ", "enable -n ", "getopts x ", "test -v ", "[ -v ")
-	use := g.pick("echo $((x))", "echo ${a[x]}", "$x", "echo ${!x}", "echo ${x@P}", "[[ x -eq 1 ]]", "f", "git a", "npm --version", "echo $x", "[ $x ]", "echo ${x:x}", "set -x; echo", "ls", "bash -c 'echo a'")
+	use := g.pick("echo $((x))", "echo ${a[x]}", "$x", "echo ${!x}", "echo ${x@P}", "[[ x -eq 1 ]]", "f", "git a", "npm --version", "sort a.txt", "find .", "echo $x", "[ $x ]", "echo ${x:x}", "set -x; echo", "ls", "bash -c 'echo a'")
 	return d + n + g.pick("=", " ", "=(", "+=") + v + g.pick("", ")", " p", " <<< 'a[$(touch p)]'", " ]") + g.pick("; ", " && ", "\n") + use
+}
+
+// lure makes a harmless name stand for something else: by the path in which
+// programs are looked up, or by a function that may not be there.
+func (g *generator) lure() string {
+	use := g.pick("sort a.txt", "find . -name x", "sed -n 1p a.txt", "sort a.txt | sed -n 1p")
+	if g.IntN(2) == 0 {
+		set := g.pick("PATH=/trap", "export PATH=/trap", "PATH=/trap:$PATH", "declare PATH=/trap", "read PATH <<< /trap", "read -r PATH <<< /trap", "printf -v PATH /trap",
+			"unset PATH; : ${PATH:=/trap}", "typeset PATH=/trap", "PATH=/trap true", "mapfile -t PATH <<< /trap", "x=PATH; declare $x=/trap", "declare -n y=PATH; y=/trap", "cd /; PATH=trap")
+		return g.pick(set+g.pick("; ", " && ", "\n")+use, "for PATH in /trap; do "+use+"; done", "{ "+set+"; }; "+use, "if "+set+"; then "+use+"; fi", "f() { "+set+"; "+use+"; }; f", "eval "+set+"; "+use, "("+set+"; "+use+")")
+	}
+	f := g.pick("evil", "touch", "rm")
+	def := f + "() { " + g.pick(tame...) + "; }"
+	return g.pick(def+"; ", "false && "+def+"; ", "true || "+def+"; ", "("+def+"); ", def+" & ", "if false; then "+def+"; fi; ", "{ "+def+"; }; ", "x=$("+def+"); ", def+" | true; ", "while false; do "+def+"; done; ", "! "+def+"; ") +
+		g.pick(f, f+" p", "("+f+" p)", "env "+f, "xargs "+f, "timeout 2 "+f, "bash -c "+f, "eval "+f, "command "+f, "nice "+f, "exec "+f, f+" | true")
 }
 
 // next is one more command of the corpus.
 func (g *generator) next() string {
-	switch g.IntN(8) {
-	case 0, 1:
+	switch g.IntN(16) {
+	case 0, 1, 2, 3:
 		return g.soup()
-	case 2:
+	case 4, 5:
 		return g.declaration()
+	case 6:
+		return g.lure()
 	}
 	c := g.command()
 	if g.IntN(3) == 0 {

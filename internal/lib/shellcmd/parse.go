@@ -222,6 +222,10 @@ func (w *walker) command(cmd syntax.Command, at dirs) (ok, fail dirs) {
 		w.hazard("a coprocess")
 		w.stmt(x.Stmt, at)
 	case *syntax.FuncDecl:
+		if _, piped := x.Body.Cmd.(*syntax.BinaryCmd); piped {
+			// Bash defines the function inside the pipeline, that is, nowhere.
+			w.hazard("a function defined in a pipeline")
+		}
 		role := w.role
 		w.role = RoleFunc
 		w.stmt(x.Body, nil) // it runs wherever it is called
