@@ -63,6 +63,7 @@ type App struct {
 	store    transcript.Store
 	layout   *layout
 	ext      *extensions
+	watch    watch
 
 	mu       sync.Mutex
 	dir      string            // where tools run now
@@ -171,7 +172,7 @@ func (a *App) assemble(context.Context) error {
 	name := a.modelName()
 	so := session.Options{
 		ID: a.id, History: history, Source: source,
-		Provider: a.model, Tools: a.tools, Check: a.check,
+		Provider: a.provider(), Tools: a.tools, Check: a.check,
 		Window: a.layout.request,
 		Gate:   a.gate.Decide, Hook: a.hook, After: a.after, Batch: a.batch, Load: a.layout.loaded,
 		Fit: a.layout.fit, Recover: a.layout.recover, Compact: a.layout.compact, Answered: a.layout.answered,

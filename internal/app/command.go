@@ -58,9 +58,20 @@ func slashCommands() []slash {
 
 // expand is session.Options.Expand.
 func (a *App) expand(ctx context.Context, p agent.Prompt) (session.Expansion, error) {
+	var back []agent.Input
 	if p.Origin == "" || p.Origin == "human" {
-		a.takeBack()
+		back = a.takeBack()
+		a.mu.Lock()
+		a.prompt = p.UUID
+		a.mu.Unlock()
+		a.refresh(ctx)
 	}
+	x, err := a.expansion(ctx, p)
+	x.Inputs = append(back, x.Inputs...)
+	return x, err
+}
+
+func (a *App) expansion(ctx context.Context, p agent.Prompt) (session.Expansion, error) {
 	a.mcpReady(ctx)
 	text := agent.TextOf(p.Blocks)
 	if a.o.NoCommands || !strings.HasPrefix(text, "/") {
@@ -118,13 +129,7 @@ func (a *App) typed(ctx context.Context, p agent.Prompt, name, args string) (ses
 		}
 		a.adopt(s)
 		a.remember(s, text)
-		x := session.Expansion{Name: name}
-		if s.Model != "" {
-			x.Inputs = append(x.Inputs, agent.SetModel{Model: s.Model})
-		}
-		if s.Effort != "" {
-			x.Inputs = append(x.Inputs, agent.SetThinking{Effort: s.Effort})
-		}
+		x := session.Expansion{Name: name, Args: args, Source: s.Source, Inputs: a.borrow(s)}
 		if s.Fork {
 			text = fmt.Sprintf("Send a sub-agent (subagent_type %s) with exactly this task, and tell the user what it reports:\n\n%s", or(s.Agent, subagent.General), text)
 		}

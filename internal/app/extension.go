@@ -27,6 +27,7 @@ type extensions struct {
 	host   []subagent.Definition // of --agents and the host
 	files  []subagent.Definition
 	skills []skill.Skill
+	nested []skill.Skill // of directories below, found as files there were touched
 	styles []prompt.Style
 }
 
@@ -40,7 +41,7 @@ func (e *extensions) definitions() []subagent.Definition {
 func (e *extensions) list() []skill.Skill {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return slices.Clone(e.skills)
+	return append(slices.Clone(e.skills), e.nested...)
 }
 
 func (e *extensions) style(name string) prompt.Style {
@@ -76,13 +77,13 @@ func (a *App) extend(context.Context) error {
 		a.ext.host = ds
 	}
 	a.reload()
+	a.watch.places = a.fingerprint()
 	return nil
 }
 
-// reload reads the files of extensions anew.
-func (a *App) reload() {
-	var agents []subagent.Place
-	var skills []skill.Place
+// extensionPlaces are the directories of agents, skills and commands, the
+// strongest first.
+func (a *App) extensionPlaces() (agents []subagent.Place, skills []skill.Place) {
 	fsys := a.fs()
 	add := func(base, source string) {
 		dir := strings.TrimPrefix(filepath.ToSlash(base), "/")
@@ -109,6 +110,12 @@ func (a *App) reload() {
 		add(path.Join(d, ".claude"), "project")
 	}
 	slices.SortStableFunc(agents, func(x, y subagent.Place) int { return agentRank(x.Source) - agentRank(y.Source) })
+	return agents, skills
+}
+
+// reload reads the files of extensions anew.
+func (a *App) reload() {
+	agents, skills := a.extensionPlaces()
 	ds, dps := subagent.Discover(agents)
 	var ss []skill.Skill
 	var sps []skill.Problem
@@ -154,14 +161,8 @@ func (a *App) upward() []string {
 // readStyles reads output styles, beside those that are built in.
 func (a *App) readStyles() []prompt.Style {
 	var out []prompt.Style
-	for _, dir := range []struct {
-		base string
-		on   bool
-	}{{a.root, a.source("user")}, {filepath.Join(a.projectRoot(), ".claude"), a.source("project")}} {
-		if !dir.on || dir.base == "" || a.o.Bare || a.o.SafeMode {
-			continue
-		}
-		names, err := filepath.Glob(filepath.Join(dir.base, "output-styles", "*.md"))
+	for _, dir := range a.styleDirs() {
+		names, err := filepath.Glob(filepath.Join(dir, "output-styles", "*.md"))
 		if err != nil {
 			continue
 		}
@@ -182,6 +183,20 @@ func (a *App) readStyles() []prompt.Style {
 		}
 	}
 	return out
+}
+
+// styleDirs are the directories that may hold output styles.
+func (a *App) styleDirs() (dirs []string) {
+	if a.o.Bare || a.o.SafeMode {
+		return nil
+	}
+	if a.root != "" && a.source("user") {
+		dirs = append(dirs, a.root)
+	}
+	if a.source("project") {
+		dirs = append(dirs, filepath.Join(a.projectRoot(), ".claude"))
+	}
+	return dirs
 }
 
 // listed are the skills the model is told of.
@@ -221,6 +236,11 @@ func (a *App) invoke(ctx context.Context, c agent.Call, s skill.Skill, args stri
 	a.adopt(s)
 	if !s.Fork {
 		a.remember(s, text)
+		for _, in := range a.borrow(s) {
+			if err := a.Session.Submit(ctx, in); err != nil {
+				return "", err
+			}
+		}
 		return text, nil
 	}
 	name := or(s.Agent, subagent.General)
@@ -240,6 +260,9 @@ func (a *App) invoke(ctx context.Context, c agent.Call, s skill.Skill, args stri
 // render makes the text of a skill; commands in it run through the gate.
 func (a *App) render(ctx context.Context, s skill.Skill, args string) (string, error) {
 	v := skill.Invocation{Skill: s, Args: args, Vars: map[string]string{"CLAUDE_SESSION_ID": a.sessionID(), "CLAUDE_PROJECT_DIR": a.o.Cwd}}
+	if _, effort := a.Session.Thinking(); effort != "" || s.Effort != "" {
+		v.Vars["CLAUDE_EFFORT"] = or(s.Effort, effort)
+	}
 	if !a.cfg.noSkillShell || s.Source == "managed" || s.Source == "bundled" {
 		v.Run = a.injected
 	}
@@ -306,6 +329,25 @@ func (a *App) adopt(s skill.Skill) {
 	}
 }
 
+// borrow returns the inputs that make the rest of the turn run on the skill's
+// model and effort, and keeps those that give back what was there before.
+func (a *App) borrow(s skill.Skill) []agent.Input {
+	var now, then []agent.Input
+	if s.Model != "" {
+		now, then = append(now, agent.SetModel{Model: s.Model}), append(then, agent.SetModel{Model: a.Session.Model()})
+	}
+	if s.Effort != "" {
+		thought, effort := a.Session.Thinking()
+		now, then = append(now, agent.SetThinking{Thought: thought, Effort: s.Effort}), append(then, agent.SetThinking{Thought: thought, Effort: effort})
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.borrowed == nil { // else an earlier skill of this turn knows what was there
+		a.borrowed = then
+	}
+	return now
+}
+
 // lend grants a permission until the next prompt.
 func (a *App) lend(u agent.PermissionUpdate) {
 	if err := a.gate.Grant(context.Background(), []agent.PermissionUpdate{u}); err != nil {
@@ -317,16 +359,18 @@ func (a *App) lend(u agent.PermissionUpdate) {
 	a.mu.Unlock()
 }
 
-// takeBack ends what was lent to the turn before.
-func (a *App) takeBack() {
+// takeBack ends what was lent to the turn before. The inputs it returns give
+// back the model and effort of before.
+func (a *App) takeBack() []agent.Input {
 	a.mu.Lock()
-	lent := a.lent
-	a.lent = nil
+	lent, back := a.lent, a.borrowed
+	a.lent, a.borrowed = nil, nil
 	a.mu.Unlock()
 	for _, u := range lent {
 		u.Type = "removeRules"
 		_ = a.gate.Grant(context.Background(), []agent.PermissionUpdate{u}) // session rules are not saved: nothing can fail
 	}
+	return back
 }
 
 func ruleTexts(list []string) []agent.RuleText {

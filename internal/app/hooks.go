@@ -13,6 +13,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/ext/hook"
 	"github.com/seed-eb844fcb/cinch/internal/policy"
 	"github.com/seed-eb844fcb/cinch/internal/settings"
+	"github.com/seed-eb844fcb/cinch/internal/transcript"
 	"github.com/seed-eb844fcb/cinch/internal/window/memory"
 )
 
@@ -21,11 +22,13 @@ func (a *App) listen(context.Context) error {
 	a.hooks = hook.New(hook.Options{
 		Common: a.hookFields, Cwd: a.cwd, Project: a.o.Cwd, Home: a.home,
 		Env: a.hookEnv(), EnvFile: a.hookEnvFile, ShellPrefix: a.env.get("CLAUDE_CODE_SHELL_PREFIX"),
-		Post: a.postHook, AllowURL: a.cfg.allowHookURL, AllowVar: a.cfg.allowHookVar,
-		Call: a.hookTool, Ask: a.hookModel, Work: a.hookAgent, Host: a.ask,
+		Post:     a.postHook,
+		AllowURL: func(u string) bool { return a.cfg.allowHookURL == nil || a.cfg.allowHookURL(u) },
+		AllowVar: func(n string) bool { return a.cfg.allowHookVar == nil || a.cfg.allowHookVar(n) },
+		TypeOf:   a.typeOf,
+		Call:     a.hookTool, Ask: a.hookModel, Work: a.hookAgent, Host: a.ask,
 		Matches: a.matches, Emit: func(call agent.CallID, b agent.Hooked) { a.emit("", "", b) },
 		Late: a.lateHook, Spill: a.spill, StopTimeout: a.env.ms("CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS"),
-		Disabled: a.cfg.noHooks || a.o.Bare, ManagedOnly: a.cfg.managedHooks || a.o.SafeMode,
 	})
 	a.onClose(a.hooks.Close)
 	a.setHooks()
@@ -35,6 +38,7 @@ func (a *App) listen(context.Context) error {
 // setHooks takes the hooks of every settings layer; a layer may have several
 // files, and those which had hooks before may have none now.
 func (a *App) setHooks() {
+	a.lock()
 	for _, layer := range []settings.Layer{settings.Managed, settings.Flag, settings.Local, settings.Project, settings.User} {
 		var all []hook.Handler
 		for _, src := range a.cfg.hooks {
@@ -53,27 +57,45 @@ func (a *App) setHooks() {
 
 // hook runs hooks, sparing the work where nobody listens.
 func (a *App) hook(ctx context.Context, m agent.Moment) agent.HookResult {
-	if !a.hooks.Any(m.Event) {
-		return agent.HookResult{}
+	var r agent.HookResult
+	if m.Event == "SessionStart" && m.Match == "startup" {
+		r = a.setup(ctx)
 	}
-	return a.hooks.Run(ctx, m)
+	if !a.hooks.Any(m.Event) {
+		return r
+	}
+	x := a.hooks.Run(ctx, m)
+	a.heed(m.Event, x)
+	x.Context, x.Notes, x.Ran = append(r.Context, x.Context...), append(r.Notes, x.Notes...), r.Ran+x.Ran
+	return x
 }
 
 // hookFields are what every hook gets.
 func (a *App) hookFields(m agent.Moment) map[string]any {
 	f := map[string]any{"session_id": a.sessionID(), "transcript_path": a.transcriptPath(), "cwd": a.cwd()}
-	if a.Session != nil {
-		f["permission_mode"] = string(a.Session.Mode())
-		if _, effort := a.Session.Thinking(); effort != "" {
-			f["effort"] = map[string]string{"level": effort}
-		}
+	a.mu.Lock()
+	prompt := a.prompt
+	a.mu.Unlock()
+	if prompt != "" {
+		f["prompt_id"] = prompt
+	}
+	if a.Session == nil {
+		return f
+	}
+	f["permission_mode"] = string(a.Session.Mode())
+	stop := m.Event == "Stop" || m.Event == "SubagentStop"
+	if _, effort := a.Session.Thinking(); effort != "" && (m.Call != nil || stop) {
+		f["effort"] = map[string]string{"level": effort}
+	}
+	if m.Event == "SubagentStop" && m.Agent != "" {
+		f["agent_transcript_path"] = transcript.AgentPath(a.transcriptPath(), m.Agent)
 	}
 	return f
 }
 
 func (a *App) hookEnv() []string {
 	return append(append([]string(nil), a.env.list...),
-		"CLAUDECODE=1", "CLAUDE_CODE_SESSION_ID="+a.id, "CLAUDE_CODE_ENTRYPOINT="+a.entrypoint(),
+		"CLAUDECODE=1", "CLAUDE_CODE_SESSION_ID="+a.sessionID(), "CLAUDE_CODE_ENTRYPOINT="+a.entrypoint(),
 		"CLAUDE_CODE_CHILD_SESSION=1", fmt.Sprintf("CLAUDE_PID=%d", os.Getpid()))
 }
 
@@ -195,6 +217,8 @@ func replaced(raw json.RawMessage) ([]agent.Block, bool) {
 
 // batch is PostToolBatch.
 func (a *App) batch(ctx context.Context, fs []agent.Finished) (behind []agent.Block, end string) {
+	a.touched(fs)
+	a.changedOnDisk(ctx)
 	if !a.hooks.Any("PostToolBatch") {
 		return nil, ""
 	}

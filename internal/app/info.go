@@ -77,7 +77,7 @@ func (a *App) equip(context.Context) error {
 	if !a.o.NoCommands {
 		ts = append(ts, skill.New(skill.Options{Skills: a.listed, Invoke: a.invoke}))
 	}
-	a.tools.Add(a.offered(ts)...)
+	a.tools.Add(a.fromRecording(a.offered(ts))...)
 	if a.toolSearch() {
 		a.catalog = lookup.New(a.mcpWait)
 		a.tools.Add(a.catalog.Tool())

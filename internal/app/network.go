@@ -16,6 +16,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 	"github.com/seed-eb844fcb/cinch/internal/net/model"
+	"github.com/seed-eb844fcb/cinch/internal/net/recording"
 )
 
 // connect makes the dialer and the model's client. No connection is opened.
@@ -42,6 +43,20 @@ func (a *App) modelOptions() (model.Options, error) {
 		a.warn("%v", w)
 	}
 	o.HTTP = a.dialer.Client(dial.Use{Why: "model", Only: a.o.OnlyHosts})
+	if a.o.Record != nil {
+		rec, err := recording.NewRecorder(a.o.Record, o.HTTP.Transport, a.o.RecordAs)
+		if err != nil {
+			return o, fmt.Errorf("beginning the recording: %w", err)
+		}
+		client := *o.HTTP
+		client.Transport = rec
+		o.HTTP = &client
+		a.onClose(func() {
+			if err := rec.Err(); err != nil {
+				fmt.Fprintln(a.o.Stderr, "cinch: the recording is not whole: "+err.Error())
+			}
+		})
+	}
 	o.UserAgent, o.Session, o.Fallback = a.userAgent(), a.sessionID, a.fallback()
 	o.Betas = append(o.Betas, a.o.Betas...)
 	o.Models.Overrides = a.cfg.modelOverrides

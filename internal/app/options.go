@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/recording"
 )
 
 // Options is what the command line and the environment ask for. Values are as
@@ -72,6 +73,13 @@ type Options struct {
 	AwaitInitialize             bool
 	Debug                       bool
 	DebugFile                   string
+
+	// Record, if not nil, takes a recording of what is said to the model and
+	// answered; RecordAs is kept at its head. Replay, if not nil, stands in for
+	// the model and for every tool.
+	Record   io.Writer
+	RecordAs any
+	Replay   *recording.Recording
 
 	// BaseURL and APIKey, if set, stand in for the environment's; the demo
 	// points them at the offline model.

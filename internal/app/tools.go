@@ -13,7 +13,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/checkpoint"
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
-	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 	"github.com/seed-eb844fcb/cinch/internal/tools/ask"
 	"github.com/seed-eb844fcb/cinch/internal/tools/file"
@@ -78,7 +78,7 @@ func (a *App) shellTools() []agent.Tool {
 		AgentDir: a.agentDir,
 		Stay:     a.env.on("CLAUDE_BASH_MAINTAIN_PROJECT_WORKING_DIR"),
 		TaskDir:  a.taskDir(), ResultDir: a.resultDir(), SnapshotDir: filepath.Join(a.root, "shell-snapshots"),
-		ReadOnly: func(command, cwd string) bool { return shellcmd.ReadOnly(command, cwd) },
+		ReadOnly: func(command, cwd string) bool { return programs.ReadOnly(command, cwd) },
 		Wrap:     a.wrapCommand, ToBackground: a.toBackground, Guard: &a.guard, Jobs: a.shellJobs(),
 		Timeout: a.env.ms("BASH_DEFAULT_TIMEOUT_MS"), MaxTimeout: a.env.ms("BASH_MAX_TIMEOUT_MS"),
 		AgentLimit: a.env.ms("CLAUDE_SUBAGENT_BG_SHELL_MAX_MS"),

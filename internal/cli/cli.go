@@ -24,6 +24,8 @@ type program struct {
 	stdout  *os.File
 	stderr  io.Writer
 	started time.Time
+	args    []string
+	replay  *replay // what is run once more, or nil
 }
 
 // env returns the value of the last entry for name, or "".
@@ -48,7 +50,7 @@ func Main(args, environ []string, stdin, stdout *os.File, stderr io.Writer) int 
 	if len(args) > 0 && args[0] == sandbox.Verb { // before all else: every confined command starts here
 		return inner.Main(args, environ, stderr)
 	}
-	p := &program{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, started: time.Now()}
+	p := &program{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, started: time.Now(), args: args}
 	if len(args) == 1 && (args[0] == "--version" || args[0] == "-v" || args[0] == "version") {
 		fmt.Fprintln(stdout, Version+" (Cinch)")
 		return 0

@@ -21,11 +21,13 @@ func commands() []command {
 		{"demo", "[--keep DIR]", "run the real loop on a sample project with the offline model\n\nA fresh copy of a small Go project whose tests fail is repaired: the loop, the\ntools, the permissions and the stream are the real ones, only the model is built\nin. --keep leaves the project in DIR.", (*program).demo},
 		{"sessions", "[--all]", "list the conversations of this directory\n\n--all lists those of every directory. 'cinch -r ID' goes on with one.", (*program).sessions},
 		{"trace", "[--all] [last|SESSION]", "print the last turn as a timeline\n\nConnect, TLS, first byte, blocks, each tool's wait and run, retries, tokens and\ncache share, and how much of the tools' time the model's writing hid. --all prints\nevery turn of the session.", (*program).trace},
+		{"replay", "FILE", "run a recorded session once more, offline\n\nMake the recording with --record FILE. The model's answers and the tools' results\ncome from it; nothing is asked, run or changed.", (*program).replayRun},
 		{"context", "[SESSION]", "print what fills the context window", func(p *program, args []string) int { return p.local("/context", first(args)) }},
 		{"config", "[why KEY]", "print settings and where each comes from", (*program).config},
 		{"policy", "explain|test|diff …", "explain and test permission rules\n\n  explain CALL   the verdict on a command (or @Tool and its path, URL or name)\n  test FILE      expectations of a team, for CI: exit 1 if one is not met\n  diff A B       what two settings files decide differently", (*program).policy},
 		{"hooks", "test EVENT [--input FILE]", "run the hooks of an event and show what they say", (*program).hooks},
 		{"mcp", "add|add-json|list|get|remove …", "configure and check MCP servers", (*program).mcp},
+		{"sandbox", "run|check …", "run a command in the sandbox\n\n  run [--allow-domain D] [--deny-domain D] [--write DIR] [--deny-read PATH] [--open-network] -- COMMAND …\n         the command may write the current directory, and reach the domains allowed\n  check  what works here and, if something does not, how to mend it", (*program).sandbox},
 		{"version", "", "print the version", nil},
 	}
 }

@@ -38,8 +38,14 @@ func (p *program) converse(o *options) int {
 		return p.fail(err)
 	}
 	streamIn := o.last("input-format") == "stream-json"
+	if p.replay != nil {
+		ao.Replay, ao.BaseURL, ao.APIKey = p.replay.rec, p.replay.url, "replay"
+		ao.NoPersistence = true
+	}
 	prompt := strings.Join(o.args, " ")
-	if printing && !streamIn {
+	if p.replay != nil {
+		prompt = p.replay.Prompt
+	} else if printing && !streamIn {
 		prompt, err = p.withPiped(prompt)
 		if err != nil {
 			return p.fail(err)
@@ -47,6 +53,14 @@ func (p *program) converse(o *options) int {
 		if strings.TrimSpace(prompt) == "" && !ao.NoPrompt() {
 			return p.fail(errors.New("there is no prompt: give one as an argument or through a pipe"))
 		}
+	}
+	if name := o.last("record"); name != "" && p.replay == nil {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return p.fail(fmt.Errorf("--record: %w", err))
+		}
+		defer f.Close()
+		ao.Record, ao.RecordAs = f, replay{Args: p.args, Prompt: prompt}
 	}
 	var blocks []agent.Block
 	if prompt != "" {
@@ -71,7 +85,7 @@ func (p *program) converse(o *options) int {
 		case printing:
 			return print.Run(ctx, a.Session, print.Options{
 				Prompt: blocks, Format: or(o.last("output-format"), "text"), Verbose: o.on("verbose"),
-				Out: p.stdout, Err: p.stderr, Terminal: isTerminal(p.stdout),
+				Out: p.stdout, Err: p.stderr, Terminal: isTerminal(p.stdout), Budget: ao.MaxBudget,
 			})
 		}
 		return line.Run(ctx, a.Session, line.Options{

@@ -84,6 +84,7 @@ var flags = []flag{
 	{name: "session-id", kind: single, arg: "UUID", help: "use this id"},
 	{name: "no-session-persistence", kind: boolean, help: "write no transcript"},
 	{name: "name", short: 'n', kind: single, arg: "TEXT", help: "name of the session"},
+	{name: "record", kind: single, arg: "FILE", help: "record the run, for 'cinch replay'"},
 	{name: "net", kind: single, arg: "only:HOSTS", help: "refuse every other host"},
 	{name: "bare", kind: boolean, help: "no hooks, skills, commands, agents, plugins, MCP or memory"},
 	{name: "safe-mode", kind: boolean, help: "no customisations; permissions and models as usual"},

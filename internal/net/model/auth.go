@@ -190,3 +190,15 @@ func badByte(v string) int {
 	}
 	return -1
 }
+
+// Credential names the kind of credential that requests carry, as Auth.Source
+// does; custom headers that prove who asks count as a token.
+func (c *Client) Credential() string {
+	for _, h := range c.o.Headers {
+		switch strings.ToLower(h.Name) {
+		case "authorization", "x-api-key":
+			return "token"
+		}
+	}
+	return c.o.Auth.Source()
+}
