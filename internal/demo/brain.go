@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -287,7 +286,7 @@ func (t *turn) read(file string) (res modelserver.Result, ok bool) {
 	return res, ok
 }
 
-var cwdLine = regexp.MustCompile(`(?i)working directory:? (/\S+)`)
+var cwdLine = pattern(`(?i)working directory:? (/\S+)`)
 
 // abs makes a path of a result absolute where the request says what it is
 // relative to: tools want absolute paths.
@@ -295,7 +294,7 @@ func (t *turn) abs(file string) string {
 	if filepath.IsAbs(file) {
 		return file
 	}
-	if m := cwdLine.FindStringSubmatch(t.r.All()); m != nil {
+	if m := cwdLine().FindStringSubmatch(t.r.All()); m != nil {
 		return filepath.Join(m[1], file)
 	}
 	return file

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,11 +18,11 @@ type place struct {
 	line       int
 }
 
-var testName = regexp.MustCompile(`\bTest\w+`)
+var testName = pattern(`\bTest\w+`)
 
 // explore is the sub-agent's conversation: find, read, report.
 func (t *turn) explore() {
-	tests := testName.FindAllString(t.r.Prompt(), -1)
+	tests := testName().FindAllString(t.r.Prompt(), -1)
 	places, found := t.locate(tests)
 	if !found {
 		return
@@ -40,11 +39,11 @@ func (t *turn) explore() {
 	t.say("%s", strings.TrimSpace(b.String()))
 }
 
-var reportLine = regexp.MustCompile(`(?m)^\W*(\w+): (\S+\.go):(\d+)\s*$`)
+var reportLine = pattern(`(?m)^\W*(\w+): (\S+\.go):(\d+)\s*$`)
 
 // parseReport reads what explore says.
 func parseReport(text string) (places []place) {
-	for _, m := range reportLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range reportLine().FindAllStringSubmatch(text, -1) {
 		n, err := strconv.Atoi(m[3])
 		if err == nil {
 			places = append(places, place{m[1], m[2], n})
@@ -116,8 +115,8 @@ func (t *turn) search(pattern string) {
 }
 
 var (
-	hitLine  = regexp.MustCompile(`(?m)^(\S+\.go)[:-](\d+)[:-](.*)$`)
-	funcLine = regexp.MustCompile(`^func (?:\([^)]*\) )?(\w+)\(`)
+	hitLine  = pattern(`(?m)^(\S+\.go)[:-](\d+)[:-](.*)$`)
+	funcLine = pattern(`^func (?:\([^)]*\) )?(\w+)\(`)
 )
 
 // grep is what the search for a pattern found; ok says that it was made.
@@ -132,9 +131,9 @@ func (t *turn) grep(pattern string) (hits []place, ok bool) {
 			continue
 		}
 		ok, hits = true, nil
-		for _, m := range hitLine.FindAllStringSubmatch(w.Text, -1) {
+		for _, m := range hitLine().FindAllStringSubmatch(w.Text, -1) {
 			n, err := strconv.Atoi(m[2])
-			f := funcLine.FindStringSubmatch(m[3])
+			f := funcLine().FindStringSubmatch(m[3])
 			if err == nil && f != nil {
 				hits = append(hits, place{f[1], strings.TrimPrefix(m[1], "./"), n})
 			}

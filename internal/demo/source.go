@@ -6,7 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
+
+// pattern is an expression that is compiled when it is first used: most
+// starts of the program are not demos.
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // A run is what the output of a test run says.
 type run struct {
@@ -17,20 +24,20 @@ type run struct {
 }
 
 var (
-	failLine    = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
-	okLine      = regexp.MustCompile(`(?m)^ok\s+(\S+)`)
-	failPackage = regexp.MustCompile(`(?m)^FAIL\s+(\S+)`)
+	failLine    = pattern(`(?m)^--- FAIL: (\w+)`)
+	okLine      = pattern(`(?m)^ok\s+(\S+)`)
+	failPackage = pattern(`(?m)^FAIL\s+(\S+)`)
 )
 
 func parseRun(text string) run {
 	r := run{text: text}
-	for _, m := range failLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range failLine().FindAllStringSubmatch(text, -1) {
 		r.failed = append(r.failed, m[1])
 	}
-	for _, m := range okLine.FindAllStringSubmatch(text, -1) {
+	for _, m := range okLine().FindAllStringSubmatch(text, -1) {
 		r.passed = append(r.passed, m[1])
 	}
-	for _, m := range failPackage.FindAllStringSubmatch(text, -1) {
+	for _, m := range failPackage().FindAllStringSubmatch(text, -1) {
 		r.broken = append(r.broken, m[1])
 	}
 	return r
@@ -45,13 +52,13 @@ func (r run) summary() string {
 	return fmt.Sprintf("%s in %s", count(len(r.failed), "failing test"), count(len(r.broken), "package"))
 }
 
-var numberedLine = regexp.MustCompile(`^\s*(\d+)[\t→](.*)$`)
+var numberedLine = pattern(`^\s*(\d+)[\t→](.*)$`)
 
 // numbered reads the numbered lines of a file as Read gives them, by number.
 func numbered(text string) map[int]string {
 	out := map[int]string{}
 	for l := range strings.Lines(text) {
-		if m := numberedLine.FindStringSubmatch(strings.TrimRight(l, "\r\n")); m != nil {
+		if m := numberedLine().FindStringSubmatch(strings.TrimRight(l, "\r\n")); m != nil {
 			if n, err := strconv.Atoi(m[1]); err == nil {
 				out[n] = m[2]
 			}
@@ -65,7 +72,7 @@ func numbered(text string) map[int]string {
 func body(lines map[int]string, name string) (numbers []int) {
 	in := false
 	for n := 1; n <= len(lines); n++ {
-		if m := funcLine.FindStringSubmatch(lines[n]); m != nil {
+		if m := funcLine().FindStringSubmatch(lines[n]); m != nil {
 			in = m[1] == name
 		}
 		if in {
@@ -79,8 +86,8 @@ func body(lines map[int]string, name string) (numbers []int) {
 }
 
 var (
-	callExpr   = regexp.MustCompile(`(?:(\w+)\.)?\b([A-Z]\w*)\(`)
-	importLine = regexp.MustCompile(`^(?:import\s+|\t)"(?:[^"]*/)?(\w+)"$`)
+	callExpr   = pattern(`(?:(\w+)\.)?\b([A-Z]\w*)\(`)
+	importLine = pattern(`^(?:import\s+|\t)"(?:[^"]*/)?(\w+)"$`)
 )
 
 // called lists the exported functions and methods that the tests call, but
@@ -88,7 +95,7 @@ var (
 func called(lines map[int]string, tests []string) []string {
 	foreign := []string{"t"}
 	for _, l := range lines {
-		if m := importLine.FindStringSubmatch(l); m != nil {
+		if m := importLine().FindStringSubmatch(l); m != nil {
 			foreign = append(foreign, m[1])
 		}
 	}
@@ -98,7 +105,7 @@ func called(lines map[int]string, tests []string) []string {
 			if strings.HasPrefix(lines[n], "func ") {
 				continue
 			}
-			for _, m := range callExpr.FindAllStringSubmatch(lines[n], -1) {
+			for _, m := range callExpr().FindAllStringSubmatch(lines[n], -1) {
 				if !slices.Contains(foreign, m[1]) {
 					out = append(out, m[2])
 				}
@@ -119,13 +126,13 @@ type fix struct {
 // mistakes are what this model knows to be wrong in a function under a
 // failing test.
 var mistakes = []struct {
-	wrong *regexp.Regexp
+	wrong func() *regexp.Regexp
 	right string
 	why   string
 }{
-	{regexp.MustCompile(`\.Add\(-(leeway|skew|grace|slack|tolerance)\)`), `.Add($1)`, "takes the $1 off where it should grant it"},
-	{regexp.MustCompile(`^(\s*return \S+) > (\S+)$`), `$1 >= $2`, "leaves out the equal case"},
-	{regexp.MustCompile(`^(\s*return \S+) < (\S+)$`), `$1 <= $2`, "leaves out the equal case"},
+	{pattern(`\.Add\(-(leeway|skew|grace|slack|tolerance)\)`), `.Add($1)`, "takes the $1 off where it should grant it"},
+	{pattern(`^(\s*return \S+) > (\S+)$`), `$1 >= $2`, "leaves out the equal case"},
+	{pattern(`^(\s*return \S+) < (\S+)$`), `$1 <= $2`, "leaves out the equal case"},
 }
 
 // faults looks for known mistakes in the named functions of a file.
@@ -133,12 +140,12 @@ func faults(file string, lines map[int]string, functions []string) (out []fix) {
 	for _, name := range functions {
 		for _, n := range body(lines, name) {
 			for _, m := range mistakes {
-				loc := m.wrong.FindStringSubmatchIndex(lines[n])
+				loc := m.wrong().FindStringSubmatchIndex(lines[n])
 				if loc == nil {
 					continue
 				}
-				f := fix{file: file, line: n, new: m.wrong.ReplaceAllString(lines[n], m.right)}
-				f.why = string(m.wrong.ExpandString(nil, m.why, lines[n], loc))
+				f := fix{file: file, line: n, new: m.wrong().ReplaceAllString(lines[n], m.right)}
+				f.why = string(m.wrong().ExpandString(nil, m.why, lines[n], loc))
 				f.old = lines[n]
 				for up := n - 1; up > 0 && times(lines, f.old) > 1; up-- {
 					f.old, f.new = lines[up]+"\n"+f.old, lines[up]+"\n"+f.new
