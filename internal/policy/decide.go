@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
-	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 )
 
 // allowed looks for rules that allow the call, and for what needs no rule.
@@ -47,7 +47,7 @@ func (q *question) writes() bool {
 		return true
 	}
 	for _, a := range q.accesses {
-		if a.kind == shellcmd.Writes || a.kind == shellcmd.Deletes {
+		if a.kind == programs.Writes || a.kind == programs.Deletes {
 			return true
 		}
 	}
@@ -60,7 +60,7 @@ func (q *question) pathsAllowed() *rule {
 	var last *rule
 	for _, a := range q.accesses {
 		free, tools := true, []string{"Read", "Edit"}
-		if a.kind == shellcmd.Writes {
+		if a.kind == programs.Writes {
 			free, tools = q.editsFree(), tools[1:]
 		}
 		r, ok := q.covered(a.paths, free, tools...)
@@ -239,7 +239,7 @@ func (q *question) report() []Part {
 	for i := range q.parts {
 		p := &q.parts[i]
 		out[i] = Part{Command: p.Command, Text: withAssigns(p.Command, p.text), By: p.by, Note: p.note}
-		if p.declaration() {
+		if p.Declares() {
 			out[i].Text = p.text
 		}
 		if r := q.hitPart(q.deny, p); r != nil {
@@ -263,7 +263,7 @@ func (q *question) hitPart(rules []*rule, p *part) *rule {
 			}
 		case r.path != nil:
 			for _, a := range q.accesses[p.from:p.to] {
-				if r.tool == "Edit" && a.kind != shellcmd.Writes && a.kind != shellcmd.Deletes {
+				if r.tool == "Edit" && a.kind != programs.Writes && a.kind != programs.Deletes {
 					continue
 				}
 				for _, x := range q.existing(a) {

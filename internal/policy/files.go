@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
-	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 )
 
 // inside reports whether all of paths lie in the working directories.
@@ -103,7 +103,7 @@ func (q *question) settlePaths(p *part, exact bool) {
 
 // pathNeeds returns "" if the access needs no question of its own, otherwise why.
 func (q *question) pathNeeds(a access) string {
-	if a.kind == shellcmd.Reads || a.kind == shellcmd.Enters {
+	if a.kind == programs.Reads || a.kind == programs.Enters {
 		if len(a.paths) == 0 {
 			return "it reads " + a.text + ", which is not spelled out"
 		}
@@ -211,7 +211,7 @@ func (q *question) protected() (Judgement, bool) {
 		return Judgement{}, false
 	}
 	for _, a := range q.accesses {
-		if a.kind != shellcmd.Writes && a.kind != shellcmd.Deletes {
+		if a.kind != programs.Writes && a.kind != programs.Deletes {
 			continue
 		}
 		for _, x := range a.paths {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
-	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 )
 
 // guarded stops what is never approved by a rule or a mode.
@@ -32,7 +32,7 @@ func (q *question) destroys() (why, blocked string) {
 		return "", ""
 	}
 	for _, a := range q.accesses {
-		if a.kind != shellcmd.Deletes {
+		if a.kind != programs.Deletes {
 			continue
 		}
 		if len(a.paths) == 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
 )
 
@@ -75,10 +76,10 @@ type question struct {
 
 // An access is one path that the call would touch.
 type access struct {
-	kind  shellcmd.Access
+	kind  programs.Access
 	text  string
 	paths []string // all spellings, clean; nil: unknown
-	path  shellcmd.Path
+	path  programs.Path
 	part  int // index of the command, or -1
 }
 
@@ -136,9 +137,9 @@ func (p *Policy) question(c agent.Call) *question {
 		case agent.SubjectCommand:
 			q.command = s.Value
 		case agent.SubjectRead:
-			q.touch(shellcmd.Reads, s.Value)
+			q.touch(programs.Reads, s.Value)
 		case agent.SubjectWrite:
-			q.touch(shellcmd.Writes, s.Value)
+			q.touch(programs.Writes, s.Value)
 		case agent.SubjectHost:
 			q.host = cleanHost(s.Value)
 		case agent.SubjectURL:
@@ -159,7 +160,7 @@ func (p *Policy) question(c agent.Call) *question {
 	return q
 }
 
-func (q *question) touch(kind shellcmd.Access, abs string) {
+func (q *question) touch(kind programs.Access, abs string) {
 	q.accesses = append(q.accesses, access{kind: kind, text: abs, paths: q.spellings(abs), part: -1})
 }
 
@@ -263,7 +264,7 @@ func (q *question) matchName(r *rule) bool {
 // call touches. A Read rule also covers what would be written.
 func (q *question) anyPath(r *rule) bool {
 	for _, a := range q.accesses {
-		if r.tool == "Edit" && a.kind != shellcmd.Writes && a.kind != shellcmd.Deletes {
+		if r.tool == "Edit" && a.kind != programs.Writes && a.kind != programs.Deletes {
 			continue
 		}
 		for _, path := range q.existing(a) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
 )
 
@@ -41,7 +42,7 @@ func (q *question) inspect() {
 	q.parts = make([]part, len(q.script.Commands))
 	for i, c := range q.script.Commands {
 		q.parts[i] = part{Command: c, text: render(c), from: len(q.accesses)}
-		for _, p := range q.script.Paths(c) {
+		for _, p := range programs.Paths(q.script, c) {
 			a := access{kind: p.Access, text: p.Text, path: p, part: i}
 			for _, abs := range p.Abs {
 				a.paths = append(a.paths, q.spellings(abs)...)
@@ -147,19 +148,11 @@ func (p *part) allForms(fold bool) []string {
 	if short := withoutOptions(plain); len(short) < len(plain) {
 		add(strings.Join(short, " "))
 	}
-	if len(p.Assigns) > 0 && !p.declaration() {
+	if len(p.Assigns) > 0 && !p.Declares() {
 		add(withAssigns(p.Command, p.text))
 		add(withAssigns(p.Command, joined))
 	}
 	return p.forms
-}
-
-func (p *part) declaration() bool {
-	switch p.Program() {
-	case "local", "declare", "typeset", "readonly", "export":
-		return true
-	}
-	return false
 }
 
 // withoutOptions drops the options between a program and its command word:
@@ -340,7 +333,7 @@ func (q *question) settlePart(p *part) {
 	}
 	why := "it is not in the read-only set"
 	if q.tool != "PowerShell" {
-		if why = p.ReadOnly(); why == "" {
+		if why = programs.Changes(p.Command); why == "" {
 			p.ok, p.by = true, "read-only"
 			return
 		}
@@ -382,13 +375,13 @@ func (q *question) allowRule(p *part) *rule {
 		safe = safe && a.Plain && shellcmd.SafeVariable(a.Name)
 	}
 	source := p.SourceText()
-	if len(p.Assigns) == 0 || safe || p.declaration() {
+	if len(p.Assigns) == 0 || safe || p.Declares() {
 		texts = append(texts, p.text)
 		if source != p.text {
 			texts = append(texts, source)
 		}
 	}
-	if len(p.Assigns) > 0 && !p.declaration() {
+	if len(p.Assigns) > 0 && !p.Declares() {
 		texts = append(texts, withAssigns(p.Command, p.text), withAssigns(p.Command, source))
 	}
 	for _, r := range q.allow {
@@ -451,7 +444,7 @@ func (q *question) editCommand(p *part) bool {
 	case "cp":
 		for _, a := range q.accesses[p.from:p.to] {
 			// A tree whose root is the directory itself may hold anything.
-			if a.path.Tree && a.kind == shellcmd.Reads && (path.Base(a.text) == "." || a.text == ".." || strings.HasSuffix(a.text, "/")) {
+			if a.path.Tree && a.kind == programs.Reads && (path.Base(a.text) == "." || a.text == ".." || strings.HasSuffix(a.text, "/")) {
 				return false
 			}
 		}
@@ -463,7 +456,7 @@ func (q *question) editCommand(p *part) bool {
 			return false
 		}
 	}
-	if p.Program() == "sed" && p.SedEdits() != "" {
+	if p.Program() == "sed" && programs.SedEdits(p.Command) != "" {
 		return false
 	}
 	for _, a := range q.accesses[p.from:p.to] {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
-	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 )
 
 // maxSuggested is the number of rules that a person can still take in.
@@ -114,7 +114,7 @@ func (q *question) suggestShell() []agent.PermissionUpdate {
 		}
 		if p.path == "" {
 			text := p.text
-			if !p.declaration() {
+			if !p.Declares() {
 				text = withAssigns(p.Command, text)
 			}
 			if len(text) > maxRule {
@@ -126,7 +126,7 @@ func (q *question) suggestShell() []agent.PermissionUpdate {
 			if q.pathNeeds(a) == "" || p.path == "" && !a.path.Redirect {
 				continue
 			}
-			writes := a.kind == shellcmd.Writes || a.kind == shellcmd.Deletes
+			writes := a.kind == programs.Writes || a.kind == programs.Deletes
 			if len(a.paths) == 0 || q.hidden(a) != "" || writes && a.path.Pattern != "" {
 				return nil
 			}
@@ -144,11 +144,11 @@ func (q *question) suggestShell() []agent.PermissionUpdate {
 // accessRule is the rule that lets a shell command touch x.
 func accessRule(a access, x string) agent.RuleText {
 	tool := "Read"
-	if a.kind == shellcmd.Writes || a.kind == shellcmd.Deletes {
+	if a.kind == programs.Writes || a.kind == programs.Deletes {
 		tool = "Edit"
 	}
 	r := pathText(tool, x)
-	if a.kind == shellcmd.Enters || a.path.Pattern != "" || a.path.Tree {
+	if a.kind == programs.Enters || a.path.Pattern != "" || a.path.Tree {
 		r.Content = strings.TrimSuffix(r.Content, "/") + "/**"
 	}
 	return r

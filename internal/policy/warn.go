@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 	"github.com/seed-eb844fcb/cinch/internal/lib/visible"
 )
 
@@ -87,7 +87,7 @@ func (q *question) warnPart(p *part, add func(string, ...any)) {
 }
 
 func (q *question) warnAccess(a access, add func(string, ...any)) {
-	quiet := a.kind == shellcmd.Reads || a.kind == shellcmd.Enters
+	quiet := a.kind == programs.Reads || a.kind == programs.Enters
 	if len(a.paths) == 0 {
 		if a.part < 0 || !q.parts[a.part].ok {
 			add("%s %s: what that is cannot be told", a.kind, a.text)

@@ -71,7 +71,7 @@ func (w *walker) changed(args []Word, at dirs) dirs {
 		return nil
 	}
 	if to.Tilde {
-		abs := w.env.home(to.Text)
+		abs := w.env.tilde(to.Text)
 		if abs == "" {
 			return nil
 		}
@@ -92,8 +92,8 @@ func (w *walker) changed(args []Word, at dirs) dirs {
 	return out
 }
 
-// home expands the tilde that text begins with; "" if that cannot be told.
-func (e Env) home(text string) string {
+// tilde expands the tilde that text begins with; "" if that cannot be told.
+func (e Env) tilde(text string) string {
 	if e.Home == "" {
 		return ""
 	}

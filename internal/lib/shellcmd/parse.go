@@ -380,7 +380,7 @@ func (w *walker) run(c *Command, at dirs) (ok, fail dirs) {
 }
 
 func (w *walker) declare(x *syntax.DeclClause, at dirs) {
-	c := w.add(&Command{Dirs: at, Argv: []Word{literal(x.Variant.Value)}})
+	c := w.add(&Command{Dirs: at, Argv: []Word{Literal(x.Variant.Value)}})
 	holder := w.parent
 	w.parent = c
 	for _, a := range x.Args {
@@ -391,7 +391,7 @@ func (w *walker) declare(x *syntax.DeclClause, at dirs) {
 				if !word.Known {
 					w.anything = true // may expand to an assignment
 				}
-				if optional(word) || strings.ContainsAny(word.Text, "[(") {
+				if word.Optional() || strings.ContainsAny(word.Text, "[(") {
 					w.hazard("a declaration that may evaluate a subscript")
 				}
 			}
@@ -438,7 +438,7 @@ func (w *walker) assign(a *syntax.Assign) Assign {
 		as.Value = w.word(a.Value.Parts, a.Value)
 		as.Value.Glob = false
 	default:
-		as.Value = literal("")
+		as.Value = Literal("")
 	}
 	if !a.Naked {
 		w.assigned(as.Name, as.Plain && isNumeric(a.Value, as.Value))
@@ -530,5 +530,3 @@ func (w *walker) text(n syntax.Node) string {
 	}
 	return w.src[from:to]
 }
-
-func literal(s string) Word { return Word{Text: s, Source: s, Known: true, Prefix: s} }

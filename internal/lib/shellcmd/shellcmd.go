@@ -2,15 +2,21 @@
 //
 // It owns the reading of shell text: the simple commands at every depth
 // (pipelines, substitutions, here-documents, functions, code strings of bash
-// -c and eval), the wrappers around them (timeout, env, xargs, sudo, …), the
-// directories they may run in, the paths they read, write and delete, and the
-// set of commands that change nothing. It must not know rules, modes or
-// tools, and it touches no file, process or network.
+// -c and eval), the wrappers around them (timeout, env, xargs, sudo, …) and the
+// directories they may run in. What the programs do with their arguments is
+// for package programs. It must not know rules, modes or tools, and it touches
+// no file, process or network.
 //
 // One principle holds throughout: what cannot be understood lowers trust. A
 // Script never claims less than the command does; where it is not sure it
-// says so (Problem, Hazards, Word.Known, Dirs, Path.Abs).
+// says so (Problem, Hazards, Word.Known, Command.Dirs, Command.Opaque).
 package shellcmd
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // Trusted is the length in bytes up to which a command may be approved
 // without a person. Longer ones are still read, so that rules which forbid
@@ -183,15 +189,42 @@ func (c *Command) SourceText() string {
 	return string(b)
 }
 
-// SedEdits returns "" if c is a sed whose script only prints, deletes and
-// substitutes, whether or not in place; otherwise what speaks against it.
-func (c *Command) SedEdits() string {
-	var args []Word
-	for _, a := range c.Argv[1:] {
-		if a.Known && (a.Text == "-i" || a.Text == "--in-place") {
-			continue
-		}
-		args = append(args, a)
+// Optional reports whether w may turn into an option or into several words.
+func (w Word) Optional() bool {
+	if w.Choices != nil && !w.Glob {
+		return slices.ContainsFunc(w.Choices, func(s string) bool { return s == "" || s[0] == '-' })
 	}
-	return sedArgs(args)
+	return w.Split || w.Brace || (!w.Known || w.Glob) && (w.Prefix == "" || w.Prefix[0] == '-')
+}
+
+// IsOption reports whether w begins as options do.
+func (w Word) IsOption() bool { return len(w.Prefix) > 1 && w.Prefix[0] == '-' }
+
+// Literal returns the word that is s and nothing else.
+func Literal(s string) Word { return Word{Text: s, Source: s, Known: true, Prefix: s} }
+
+// Declares reports whether c is export, declare or one of their kin, whose
+// assignments are arguments.
+func (c *Command) Declares() bool {
+	switch c.Program() {
+	case "local", "declare", "typeset", "readonly", "export", "nameref":
+		return true
+	}
+	return false
+}
+
+// Tilde expands the tilde that text begins with; "" if that cannot be told.
+func (s *Script) Tilde(text string) string { return s.env.tilde(text) }
+
+// System reports whether program is looked up in PATH, or lies where the
+// system keeps its programs.
+func System(program string) bool {
+	if strings.IndexByte(program, '/') < 0 {
+		return true
+	}
+	switch path.Dir(program) {
+	case "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin":
+		return path.Clean(program) == program
+	}
+	return false
 }

@@ -127,20 +127,8 @@ func (w *walker) unwrap(c *Command) {
 	case "time":
 		spec.through = i == 1 || i == 2 && c.Argv[1].Text == "-p"
 	}
-	c.Transparent = spec.through && trusted(program)
+	c.Transparent = spec.through && System(program)
 	w.wrapped(c, c.Argv[i:], i)
-}
-
-// trusted reports whether program is looked up in PATH or lies where the system keeps programs.
-func trusted(program string) bool {
-	if strings.IndexByte(program, '/') < 0 {
-		return true
-	}
-	switch path.Dir(program) {
-	case "/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin":
-		return path.Clean(program) == program
-	}
-	return false
 }
 
 // wrapped adds the command that c runs: argv, which begins at word from of c.
@@ -148,7 +136,7 @@ func (w *walker) wrapped(c *Command, argv []Word, from int) *Command {
 	inner := &Command{Argv: argv, Dirs: c.Dirs, More: c.More}
 	for _, a := range c.Argv[1:from] {
 		if name, val, ok := strings.Cut(a.Text, "="); ok && a.Known && isName(name) {
-			inner.Assigns = append(inner.Assigns, Assign{Name: name, Source: a.Source, Plain: true, Value: literal(val)})
+			inner.Assigns = append(inner.Assigns, Assign{Name: name, Source: a.Source, Plain: true, Value: Literal(val)})
 		}
 	}
 	w.inside(c, RoleWrap, c.Covered || !c.Transparent, func() {
@@ -224,7 +212,7 @@ func (w *walker) xargs(c *Command) {
 		return // runs echo
 	}
 	c.More = true
-	c.Transparent = i == 1 && trusted(c.Argv[0].Text)
+	c.Transparent = i == 1 && System(c.Argv[0].Text)
 	argv := c.Argv[i:]
 	for k := 1; k < i; k++ {
 		if t := c.Argv[k].Text; strings.HasPrefix(t, "-I") || strings.HasPrefix(t, "-i") || strings.HasPrefix(t, "--replace") {
@@ -371,7 +359,7 @@ func (w *walker) eval(c *Command) {
 		}
 		b.WriteString(a.Text)
 	}
-	w.code(c, literal(b.String()), false)
+	w.code(c, Literal(b.String()), false)
 }
 
 // code parses text, which c hands to a shell; fresh if that is a new one.
@@ -427,7 +415,7 @@ func (w *walker) variables(c *Command, name string) {
 	}
 	w.anything = true
 	for _, a := range args {
-		if optional(a) || strings.IndexByte(a.Text, '[') >= 0 {
+		if a.Optional() || strings.IndexByte(a.Text, '[') >= 0 {
 			w.hazard(name + " may evaluate a subscript")
 		}
 		if before, _, _ := strings.Cut(a.Text, "="); before != "" && shellVariable(before) {

@@ -31,6 +31,7 @@ import (
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
 	"github.com/seed-eb844fcb/cinch/internal/lib/visible"
 	"github.com/seed-eb844fcb/cinch/internal/policy"
@@ -155,7 +156,7 @@ func explainScript(o *output, j *policy.Explanation) {
 			body = "redirection"
 		}
 		o.line("  %-6s%s%s%s: %s", part.Verdict, indent, text(body), role, text(note))
-		for _, a := range j.Script.Paths(part.Command) {
+		for _, a := range programs.Paths(j.Script, part.Command) {
 			where := strings.Join(a.Abs, " or ")
 			switch {
 			case where == "":

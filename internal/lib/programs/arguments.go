@@ -1,8 +1,9 @@
-package shellcmd
+package programs
 
 import (
-	"slices"
 	"strings"
+
+	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
 )
 
 // The functions here return "" if a program with these arguments changes
@@ -10,32 +11,22 @@ import (
 
 const notSpelled = "words that are not spelled out"
 
-// optional reports whether a may turn into an option or into several words.
-func optional(a Word) bool {
-	if a.Choices != nil && !a.Glob {
-		return slices.ContainsFunc(a.Choices, func(s string) bool { return s == "" || s[0] == '-' })
-	}
-	return a.Split || a.Brace || (!a.Known || a.Glob) && (a.Prefix == "" || a.Prefix[0] == '-')
-}
-
-func anyOptional(args []Word) bool {
+func anyOptional(args []shellcmd.Word) bool {
 	for _, a := range args {
-		if optional(a) {
+		if a.Optional() {
 			return true
 		}
 	}
 	return false
 }
 
-func isOption(a Word) bool { return len(a.Prefix) > 1 && a.Prefix[0] == '-' }
-
-func atMostOneOperand(args []Word) string {
+func atMostOneOperand(args []shellcmd.Word) string {
 	n := 0
 	for _, a := range args {
-		if optional(a) || a.Glob {
+		if a.Optional() || a.Glob {
 			return notSpelled
 		}
-		if !isOption(a) {
+		if !a.IsOption() {
 			n++
 		}
 	}
@@ -46,21 +37,21 @@ func atMostOneOperand(args []Word) string {
 	return ""
 }
 
-func noOperand(args []Word) string {
+func noOperand(args []shellcmd.Word) string {
 	for _, a := range args {
-		if optional(a) || !isOption(a) {
+		if a.Optional() || !a.IsOption() {
 			return "an operand sets it"
 		}
 	}
 	return ""
 }
 
-func dateArgs(args []Word) string {
+func dateArgs(args []shellcmd.Word) string {
 	for i, a := range args {
 		switch {
-		case optional(a):
+		case a.Optional():
 			return notSpelled
-		case isOption(a), strings.HasPrefix(a.Prefix, "+"):
+		case a.IsOption(), strings.HasPrefix(a.Prefix, "+"):
 		case i > 0 && (args[i-1].Text == "-d" || args[i-1].Text == "-r" || args[i-1].Text == "-f" ||
 			args[i-1].Text == "--date" || args[i-1].Text == "--reference" || args[i-1].Text == "--file"):
 		default:
@@ -70,10 +61,10 @@ func dateArgs(args []Word) string {
 	return ""
 }
 
-func findArgs(args []Word) string {
+func findArgs(args []shellcmd.Word) string {
 	for _, a := range args {
 		switch {
-		case optional(a):
+		case a.Optional():
 			return notSpelled
 		case !strings.HasPrefix(a.Prefix, "-"):
 			continue
@@ -88,11 +79,11 @@ func findArgs(args []Word) string {
 	return ""
 }
 
-func sedArgs(args []Word) string {
+func sedArgs(args []shellcmd.Word) string {
 	script, explicit := "", false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
-		if optional(a) {
+		if a.Optional() {
 			return notSpelled
 		}
 		switch t := a.Prefix; {
@@ -191,14 +182,14 @@ func skipAddress(s string) (rest string, ok bool) {
 	return s, true
 }
 
-func awkArgs(args []Word) string {
+func awkArgs(args []shellcmd.Word) string {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch t := a.Prefix; {
-		case optional(a):
+		case a.Optional():
 			return notSpelled
 		case t == "-F" || t == "-v":
-			if i++; i < len(args) && optional(args[i]) {
+			if i++; i < len(args) && args[i].Optional() {
 				return notSpelled
 			}
 		case strings.HasPrefix(t, "-F") || strings.HasPrefix(t, "-v"):
@@ -224,97 +215,22 @@ func AwkRuns(program string) string {
 	return ""
 }
 
-func printfArgs(args []Word) string {
-	if len(args) == 0 {
-		return ""
-	}
-	if optional(args[0]) || strings.HasPrefix(args[0].Prefix, "-") {
-		return "its format may be an option"
-	}
-	if !args[0].Known || strings.Contains(args[0].Text, "n") && strings.Contains(args[0].Text, "%") && hasPercentN(args[0].Text) {
-		return "its format may assign a variable"
-	}
-	return ""
-}
-
-func hasPercentN(f string) bool {
-	for i := strings.IndexByte(f, '%'); i >= 0 && i < len(f); {
-		j := i + 1
-		for j < len(f) && strings.IndexByte("0123456789.-+ #*hlLqjzt'", f[j]) >= 0 {
-			j++
-		}
-		if j < len(f) && f[j] == 'n' {
-			return true
-		}
-		k := strings.IndexByte(f[min(j+1, len(f)):], '%')
-		if k < 0 {
-			return false
-		}
-		i = min(j+1, len(f)) + k
-	}
-	return false
-}
-
-func commandArgs(args []Word) string {
+func commandArgs(args []shellcmd.Word) string {
 	if len(args) > 0 && (args[0].Text == "-v" || args[0].Text == "-V") && args[0].Known {
 		return ""
 	}
 	return "it runs its arguments"
 }
 
-// testArgs judges test and [, where an operand in the place of an operator
-// may evaluate a subscript.
-func testArgs(args []Word) string {
-	if n := len(args); n > 0 && args[n-1].Text == "]" {
-		args = args[:n-1]
-	}
-	spelled := true
-	for _, a := range args {
-		if a.Split {
-			return notSpelled
-		}
-		spelled = spelled && a.Known
-	}
-	for i, a := range args {
-		if a.Known && (a.Text == "-v" || a.Text == "-R") && (i+1 >= len(args) || !args[i+1].Known || !isName(args[i+1].Text)) {
-			return a.Text
-		}
-	}
-	if spelled {
-		return ""
-	}
-	for len(args) > 0 && args[0].Known && args[0].Text == "!" {
-		args = args[1:]
-	}
-	switch {
-	case len(args) < 2:
-		return ""
-	case len(args) == 2 && args[0].Known && isOption(args[0]), len(args) == 3 && args[1].Known && binaryTest(args[1].Text):
-		return ""
-	}
-	return notSpelled
-}
-
-func binaryTest(op string) bool {
-	switch op {
-	case "=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef":
-		return true
-	}
-	return false
-}
-
-func declareArgs(name string) func([]Word) string {
-	return func(args []Word) string {
+func declareArgs(name string) func([]shellcmd.Word) string {
+	return func(args []shellcmd.Word) string {
 		for _, a := range args {
 			switch {
-			case optional(a), strings.HasPrefix(a.Text, "-"):
+			case a.Optional(), strings.HasPrefix(a.Text, "-"):
 				return "with options"
 			}
-			n, _, assigns := strings.Cut(a.Text, "=")
-			if !isName(n) {
-				return "with a subscript"
-			}
-			if (name == "export" && !SafeVariable(n)) || assigns && shellVariable(n) {
+			n, _, _ := strings.Cut(a.Text, "=")
+			if name == "export" && !shellcmd.SafeVariable(n) {
 				return "changes what programs see"
 			}
 		}
@@ -322,26 +238,9 @@ func declareArgs(name string) func([]Word) string {
 	}
 }
 
-func setArgs(args []Word) string {
-	for i, a := range args {
-		switch {
-		case !a.Known:
-			return notSpelled
-		case i > 0 && strings.HasSuffix(args[i-1].Text, "o"):
-			if a.Text != "pipefail" && a.Text != "errexit" && a.Text != "nounset" && a.Text != "noglob" {
-				return a.Text
-			}
-		case len(a.Text) > 1 && (a.Text[0] == '-' || a.Text[0] == '+') && strings.Trim(a.Text[1:], "eufo") == "":
-		default:
-			return a.Text
-		}
-	}
-	return ""
-}
-
 // versionArgs judges programs that are only asked for their version.
-func versionArgs(name string) func([]Word) string {
-	return func(args []Word) string {
+func versionArgs(name string) func([]shellcmd.Word) string {
+	return func(args []shellcmd.Word) string {
 		if len(args) == 1 && args[0].Known {
 			switch t := args[0].Text; {
 			case t == "--version", t == "-version" && strings.HasPrefix(name, "java"),
@@ -353,7 +252,7 @@ func versionArgs(name string) func([]Word) string {
 	}
 }
 
-func dockerArgs(args []Word) string {
+func dockerArgs(args []shellcmd.Word) string {
 	if len(args) == 0 {
 		return ""
 	}
@@ -366,7 +265,7 @@ func dockerArgs(args []Word) string {
 		return "not a command that only looks"
 	}
 	for _, a := range args {
-		if optional(a) {
+		if a.Optional() {
 			return notSpelled
 		}
 		if t := a.Prefix; t == "-H" || strings.HasPrefix(t, "--host") || strings.HasPrefix(t, "--context") || strings.HasPrefix(t, "--config") {
@@ -374,4 +273,24 @@ func dockerArgs(args []Word) string {
 		}
 	}
 	return ""
+}
+
+func printfArgs(args []shellcmd.Word) string {
+	if len(args) > 0 && (args[0].Optional() || strings.HasPrefix(args[0].Prefix, "-")) {
+		return "its format may be an option"
+	}
+	return ""
+}
+
+// SedEdits returns "" if c is a sed whose script only prints, deletes and
+// substitutes, whether or not in place; otherwise what speaks against it.
+func SedEdits(c *shellcmd.Command) string {
+	var args []shellcmd.Word
+	for _, a := range c.Argv[1:] {
+		if a.Known && (a.Text == "-i" || a.Text == "--in-place") {
+			continue
+		}
+		args = append(args, a)
+	}
+	return sedArgs(args)
 }

@@ -1,6 +1,11 @@
-package shellcmd
+package programs
 
-import "strings"
+import (
+	"path"
+	"strings"
+
+	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+)
 
 // writer handles programs that write or delete the paths they are given.
 func (p *pather) writer(name string) {
@@ -23,9 +28,9 @@ func (p *pather) writer(name string) {
 	case "dd":
 		for _, a := range p.args {
 			if v, ok := strings.CutPrefix(a.Text, "of="); ok {
-				p.add(Word{Text: v, Source: v, Known: a.Known, Prefix: v}, Writes)
+				p.add(shellcmd.Word{Text: v, Source: v, Known: a.Known, Prefix: v}, Writes)
 			} else if v, ok := strings.CutPrefix(a.Text, "if="); ok {
-				p.add(Word{Text: v, Source: v, Known: a.Known, Prefix: v}, Reads)
+				p.add(shellcmd.Word{Text: v, Source: v, Known: a.Known, Prefix: v}, Reads)
 			}
 		}
 	case "curl", "wget":
@@ -39,13 +44,13 @@ func (p *pather) writer(name string) {
 				p.add(p.args[i+1], Reads)
 			case next && (t == "-d" || t == "--data" || t == "--data-binary" || t == "-F" || t == "--form") && strings.Contains(p.args[i+1].Text, "@"):
 				_, file, _ := strings.Cut(p.args[i+1].Text, "@")
-				p.add(Word{Text: file, Source: file, Known: p.args[i+1].Known}, Reads)
+				p.add(shellcmd.Word{Text: file, Source: file, Known: p.args[i+1].Known}, Reads)
 			}
 		}
 	}
 }
 
-func (p *pather) each(words []Word, a Access) {
+func (p *pather) each(words []shellcmd.Word, a Access) {
 	for _, w := range words {
 		p.add(w, a)
 	}
@@ -53,7 +58,7 @@ func (p *pather) each(words []Word, a Access) {
 }
 
 // recursive reports whether rm is told, or may be told, to delete trees.
-func (p *pather) recursive(ops []Word) bool {
+func (p *pather) recursive(ops []shellcmd.Word) bool {
 	if p.option("rR", "recursive") {
 		return true
 	}
@@ -72,9 +77,9 @@ func (p *pather) recursive(ops []Word) bool {
 	return false
 }
 
-func (p *pather) deletes(ops []Word, tree bool) {
+func (p *pather) deletes(ops []shellcmd.Word, tree bool) {
 	if len(ops) == 0 && p.isGit() {
-		ops = []Word{literal(".")}
+		ops = []shellcmd.Word{shellcmd.Literal(".")}
 	}
 	for _, o := range ops {
 		d := p.add(o, Deletes)
@@ -88,15 +93,15 @@ func (p *pather) deletes(ops []Word, tree bool) {
 	}
 }
 
-func (p *pather) isGit() bool { return base(p.command.Argv[0].Text) == "git" }
+func (p *pather) isGit() bool { return path.Base(p.command.Argv[0].Text) == "git" }
 
 // copies handles programs with sources and a destination.
-func (p *pather) copies(name string, ops []Word) {
-	var dest Word
+func (p *pather) copies(name string, ops []shellcmd.Word) {
+	var dest shellcmd.Word
 	target := false
 	for i, a := range p.args {
 		if v, ok := strings.CutPrefix(a.Text, "--target-directory="); ok {
-			dest, target = Word{Text: v, Source: v, Known: a.Known}, true
+			dest, target = shellcmd.Word{Text: v, Source: v, Known: a.Known}, true
 		}
 		if (a.Text == "-t" || a.Text == "--target-directory") && i+1 < len(p.args) && name != "rsync" {
 			dest, target = p.args[i+1], true
@@ -125,7 +130,7 @@ func (p *pather) copies(name string, ops []Word) {
 		// If the destination is a directory, this is what gets written.
 		if o.Known && !o.Glob {
 			into := dest
-			into.Text = strings.TrimSuffix(dest.Text, "/") + "/" + base(o.Text)
+			into.Text = strings.TrimSuffix(dest.Text, "/") + "/" + path.Base(o.Text)
 			into.Source = dest.Source
 			p.add(into, Writes).Tree = tree
 		}
@@ -148,13 +153,13 @@ func (p *pather) find() {
 	for i < len(p.args) && p.args[i].Known && (p.args[i].Text == "-H" || p.args[i].Text == "-L" || p.args[i].Text == "-P") {
 		i++
 	}
-	var starts []Word
+	var starts []shellcmd.Word
 	for i < len(p.args) && !strings.HasPrefix(p.args[i].Prefix, "-") && p.args[i].Text != "(" && p.args[i].Text != "!" {
 		starts = append(starts, p.args[i])
 		i++
 	}
 	if len(starts) == 0 {
-		starts = []Word{literal(".")}
+		starts = []shellcmd.Word{shellcmd.Literal(".")}
 	}
 	deletes, reads, narrow := false, false, false
 	for ; i < len(p.args); i++ {
@@ -164,7 +169,7 @@ func (p *pather) find() {
 		case "-exec", "-execdir", "-ok", "-okdir":
 			reads = true
 			for k := i + 1; k < len(p.args) && p.args[k].Text != ";" && p.args[k].Text != "+"; k++ {
-				switch base(p.args[k].Text) {
+				switch path.Base(p.args[k].Text) {
 				case "rm", "rmdir", "unlink", "shred":
 					deletes = true
 				}

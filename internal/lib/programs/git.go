@@ -1,10 +1,14 @@
-package shellcmd
+package programs
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+)
 
 // gitArgs judges git: which of its commands only look, and which options
 // make even those run or write something.
-func gitArgs(args []Word) string {
+func gitArgs(args []shellcmd.Word) string {
 	i, why := gitCommand(args)
 	if why != "" {
 		return why
@@ -39,7 +43,7 @@ func gitArgs(args []Word) string {
 }
 
 // gitListing judges commands that look only in some of their forms.
-func gitListing(sub string, rest []Word) string {
+func gitListing(sub string, rest []shellcmd.Word) string {
 	const no = "not a command that only looks"
 	first := ""
 	if len(rest) > 0 {
@@ -93,16 +97,16 @@ func gitListing(sub string, rest []Word) string {
 	return no
 }
 
-func allOptions(args []Word) bool {
+func allOptions(args []shellcmd.Word) bool {
 	for _, a := range args {
-		if !isOption(a) {
+		if !a.IsOption() {
 			return false
 		}
 	}
 	return true
 }
 
-func hasWord(args []Word, text string) bool {
+func hasWord(args []shellcmd.Word, text string) bool {
 	for _, a := range args {
 		if a.Text == text {
 			return true
@@ -111,13 +115,13 @@ func hasWord(args []Word, text string) bool {
 	return false
 }
 
-func hasRunning(args []Word) bool {
+func hasRunning(args []shellcmd.Word) bool {
 	return reader{long: "output ext-diff textconv"}.forbidden(args) != ""
 }
 
 // gitCommand returns the index of git's command word in args. why names an
 // option before it that may make git run or read something else.
-func gitCommand(args []Word) (i int, why string) {
+func gitCommand(args []shellcmd.Word) (i int, why string) {
 	for i = 0; i < len(args); i++ {
 		a := args[i]
 		switch {

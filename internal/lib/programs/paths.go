@@ -1,8 +1,10 @@
-package shellcmd
+package programs
 
 import (
 	"path"
 	"strings"
+
+	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
 )
 
 // An Access is what a command does to a path.
@@ -40,14 +42,14 @@ type Path struct {
 
 // Paths returns what c does to which paths, redirections included. Paths of
 // programs that are not known here are missing.
-func (s *Script) Paths(c *Command) []Path {
+func Paths(s *shellcmd.Script, c *shellcmd.Command) []Path {
 	var out []Path
 	for _, r := range c.Redirects {
 		switch {
-		case r.Kind == RedirectWrite && !harmlessTarget(r.Target):
-			out = append(out, s.path(c, r.Target, Writes))
-		case r.Kind == RedirectRead && !harmlessTarget(r.Target):
-			out = append(out, s.path(c, r.Target, Reads))
+		case r.Kind == shellcmd.RedirectWrite && !harmlessTarget(r.Target):
+			out = append(out, pathOf(s, c, r.Target, Writes))
+		case r.Kind == shellcmd.RedirectRead && !harmlessTarget(r.Target):
+			out = append(out, pathOf(s, c, r.Target, Reads))
 		}
 	}
 	for i := range out {
@@ -58,18 +60,18 @@ func (s *Script) Paths(c *Command) []Path {
 	}
 	p := pather{script: s, command: c, args: c.Argv[1:]}
 	if c.More {
-		p.args = append(p.args[:len(p.args):len(p.args)], Word{Source: "…", Split: true})
+		p.args = append(p.args[:len(p.args):len(p.args)], shellcmd.Word{Source: "…", Split: true})
 	}
-	p.collect(base(c.Argv[0].Text))
+	p.collect(path.Base(c.Argv[0].Text))
 	return append(out, p.out...)
 }
 
 // path resolves one word against the directories of c.
-func (s *Script) path(c *Command, w Word, a Access) Path {
+func pathOf(s *shellcmd.Script, c *shellcmd.Command, w shellcmd.Word, a Access) Path {
 	p := Path{Access: a, Text: w.Source}
 	if w.Choices != nil {
 		for _, text := range w.Choices {
-			one := s.path(c, Word{Text: text, Source: w.Source, Known: true, Glob: w.Glob, Tilde: w.Tilde}, a)
+			one := pathOf(s, c, shellcmd.Word{Text: text, Source: w.Source, Known: true, Glob: w.Glob, Tilde: w.Tilde}, a)
 			if len(one.Abs) == 0 {
 				return Path{Access: a, Text: w.Source}
 			}
@@ -86,7 +88,7 @@ func (s *Script) path(c *Command, w Word, a Access) Path {
 	}
 	text := w.Text
 	if w.Tilde {
-		if text = s.env.home(text); text == "" {
+		if text = s.Tilde(text); text == "" {
 			return p
 		}
 	}
@@ -116,25 +118,25 @@ func (s *Script) path(c *Command, w Word, a Access) Path {
 
 // A pather collects the paths of one command.
 type pather struct {
-	script  *Script
-	command *Command
-	args    []Word
+	script  *shellcmd.Script
+	command *shellcmd.Command
+	args    []shellcmd.Word
 	out     []Path
 }
 
-func (p *pather) add(w Word, a Access) *Path {
-	p.out = append(p.out, p.script.path(p.command, w, a))
+func (p *pather) add(w shellcmd.Word, a Access) *Path {
+	p.out = append(p.out, pathOf(p.script, p.command, w, a))
 	return &p.out[len(p.out)-1]
 }
 
 // operands returns the words that are no options, and those behind --.
-func (p *pather) operands() []Word {
-	var out []Word
+func (p *pather) operands() []shellcmd.Word {
+	var out []shellcmd.Word
 	for i, a := range p.args {
 		if a.Known && a.Text == "--" {
 			return append(out, p.args[i+1:]...)
 		}
-		if !isOption(a) {
+		if !a.IsOption() {
 			out = append(out, a)
 		}
 	}
@@ -142,7 +144,7 @@ func (p *pather) operands() []Word {
 }
 
 // all adds every operand, and every option value that looks like a path.
-func (p *pather) all(a Access, operands []Word) {
+func (p *pather) all(a Access, operands []shellcmd.Word) {
 	for _, w := range operands {
 		p.add(w, a)
 	}
@@ -152,7 +154,7 @@ func (p *pather) all(a Access, operands []Word) {
 // values adds what options carry along: --file=/x, -f/x.
 func (p *pather) values() {
 	for _, w := range p.args {
-		if !isOption(w) {
+		if !w.IsOption() {
 			continue
 		}
 		if w.Text == "--" {
@@ -176,7 +178,7 @@ func (p *pather) values() {
 		if val == "" || eq && !strings.ContainsAny(val, "/~") && val != ".." {
 			continue
 		}
-		v := Word{Text: val, Source: w.Source, Known: w.Known, Glob: w.Glob && strings.ContainsAny(val, "*?["), Split: w.Split}
+		v := shellcmd.Word{Text: val, Source: w.Source, Known: w.Known, Glob: w.Glob && strings.ContainsAny(val, "*?["), Split: w.Split}
 		p.add(v, Reads)
 	}
 }
@@ -214,7 +216,7 @@ func (p *pather) collect(name string) {
 		if ops := p.operands(); len(ops) > 0 {
 			p.add(ops[len(ops)-1], Enters)
 		} else {
-			p.add(Word{Text: "~", Source: "~", Known: true, Tilde: true}, Enters)
+			p.add(shellcmd.Word{Text: "~", Source: "~", Known: true, Tilde: true}, Enters)
 		}
 	case "cat", "head", "tail", "wc", "stat", "du", "df", "realpath", "readlink", "nl", "cut", "paste", "comm", "fold", "expand",
 		"unexpand", "rev", "tac", "od", "hexdump", "xxd", "strings", "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum",
@@ -269,9 +271,9 @@ func (p *pather) reader(name string) {
 			if a.Text == "-o" && i+1 < len(p.args) {
 				p.add(p.args[i+1], Writes)
 			} else if v, ok := strings.CutPrefix(a.Text, "--output="); ok && a.Known {
-				p.add(literal(v), Writes)
+				p.add(shellcmd.Literal(v), Writes)
 			} else if v, ok := strings.CutPrefix(a.Text, "-o"); ok && v != "" && a.Known {
-				p.add(literal(v), Writes)
+				p.add(shellcmd.Literal(v), Writes)
 			}
 		}
 	case name == "uniq" && len(ops) > 1, name == "xxd" && len(ops) > 1:
@@ -286,12 +288,12 @@ func (p *pather) reader(name string) {
 // search handles programs whose first operand is a pattern, unless an option gives it.
 func (p *pather) search(name string) {
 	given := false
-	var ops []Word
+	var ops []shellcmd.Word
 	rest := false
 	for i := 0; i < len(p.args); i++ {
 		a := p.args[i]
 		switch t := a.Text; {
-		case rest || !isOption(a):
+		case rest || !a.IsOption():
 			ops = append(ops, a)
 		case t == "--":
 			rest = true
@@ -318,7 +320,7 @@ func (p *pather) search(name string) {
 	p.all(Reads, ops)
 	tree := name == "rg" || name == "ag" || name != "jq" && name != "yq" && name != "fd" && name != "fdfind" && p.option("rR", "recursive", "dereference-recursive")
 	if tree && len(ops) == 0 && !p.command.Piped {
-		p.add(literal("."), Reads)
+		p.add(shellcmd.Literal("."), Reads)
 	}
 	for i := from; tree && i < len(p.out); i++ {
 		p.out[i].Tree = true
@@ -357,7 +359,7 @@ func (p *pather) afterProgram() {
 func (p *pather) sed() {
 	inPlace := p.option("i", "in-place")
 	given := false
-	var ops []Word
+	var ops []shellcmd.Word
 	for i := 0; i < len(p.args); i++ {
 		switch t := p.args[i].Text; {
 		case t == "-e" || t == "--expression":
@@ -370,7 +372,7 @@ func (p *pather) sed() {
 			}
 		case strings.HasPrefix(t, "--expression="), strings.HasPrefix(t, "-e"):
 			given = true
-		case isOption(p.args[i]):
+		case p.args[i].IsOption():
 		default:
 			ops = append(ops, p.args[i])
 		}
@@ -406,15 +408,15 @@ func (p *pather) git() {
 		p.deletes(p.operands(), p.option("dxX", "directories"))
 	case "rm", "mv", "checkout", "restore":
 		for _, a := range rest {
-			if !isOption(a) && a.Known && sub != "checkout" {
+			if !a.IsOption() && a.Known && sub != "checkout" {
 				p.add(a, Writes)
 			}
 		}
 	case "show", "cat-file", "blame":
 		for _, a := range rest {
 			if _, file, ok := strings.Cut(a.Text, ":"); ok && a.Known && file != "" {
-				p.add(literal(file), Reads)
-			} else if sub == "blame" && !isOption(a) {
+				p.add(shellcmd.Literal(file), Reads)
+			} else if sub == "blame" && !a.IsOption() {
 				p.add(a, Reads)
 			}
 		}

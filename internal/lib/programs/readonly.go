@@ -1,26 +1,38 @@
-package shellcmd
+// Package programs says what well-known programs do with their arguments:
+// which of them change nothing, and which paths they read, write and delete.
+//
+// It owns the tables of programs and their options. It decides nothing about
+// what is permitted, parses no shell (that is package shellcmd) and touches no
+// file. A program or an option that is not known here counts as one that may
+// change something.
+package programs
 
-import "strings"
+import (
+	"path"
+	"strings"
+
+	"github.com/seed-eb844fcb/cinch/internal/lib/shellcmd"
+)
 
 // ReadOnly reports whether command, run by bash in cwd, changes nothing and
 // runs nothing but programs that are known to change nothing. It says nothing
 // about which files are read. It is safe for concurrent use.
 func ReadOnly(command, cwd string) bool {
-	return Parse(command, Env{Dir: cwd}).ReadOnly() == ""
+	return ScriptChanges(shellcmd.Parse(command, shellcmd.Env{Dir: cwd})) == ""
 }
 
-// ReadOnly returns "" if nothing is changed by s, otherwise the first reason
-// why that cannot be said.
-func (s *Script) ReadOnly() string {
+// ScriptChanges returns "" if nothing is changed by s, otherwise the first
+// reason why that cannot be said.
+func ScriptChanges(s *shellcmd.Script) string {
 	if why := s.Untrusted(); why != "" {
 		return why
 	}
 	for _, c := range s.Commands {
-		if why := c.ReadOnly(); why != "" {
+		if why := Changes(c); why != "" {
 			return why
 		}
 		for _, r := range c.Redirects {
-			if r.Kind == RedirectWrite && !harmlessTarget(r.Target) {
+			if r.Kind == shellcmd.RedirectWrite && !harmlessTarget(r.Target) {
 				return "writes to " + r.Target.Source
 			}
 		}
@@ -28,72 +40,8 @@ func (s *Script) ReadOnly() string {
 	return ""
 }
 
-// Untrusted returns "" if what s does can be told from its commands alone,
-// otherwise why it cannot: then only a person may approve it.
-func (s *Script) Untrusted() string {
-	switch {
-	case s.Problem != "":
-		return s.Problem
-	case len(s.Source) > Trusted:
-		return "longer than 10,000 characters"
-	case len(s.Hazards) > 0:
-		return s.Hazards[0]
-	}
-	for _, a := range s.Assigns {
-		if why := s.lasting(a); why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-// lasting says why an assignment that stays in the shell may change what
-// later commands do.
-func (s *Script) lasting(a Assign) string {
-	if shellVariable(a.Name) {
-		return "assigns " + a.Name + ", which changes how commands run"
-	}
-	exported := false
-	if s.env.Exported != nil {
-		exported = s.env.Exported(a.Name)
-	} else {
-		exported = strings.ToLower(a.Name) != a.Name || strings.HasSuffix(a.Name, "_proxy") || strings.HasPrefix(a.Name, "npm_")
-	}
-	if exported && !SafeVariable(a.Name) {
-		return "assigns " + a.Name + ", which other programs may see"
-	}
-	return ""
-}
-
-// shellVariable names variables that steer bash itself.
-func shellVariable(name string) bool {
-	switch name {
-	case "", "PATH", "IFS", "ENV", "HOME", "PWD", "OLDPWD", "CDPATH", "GLOBIGNORE", "SHELLOPTS", "PROMPT_COMMAND",
-		"POSIXLY_CORRECT", "EXECIGNORE", "INPUTRC", "HISTFILE", "TMPDIR", "TMOUT", "SHELL", "FIGNORE", "FPATH",
-		"PS0", "PS1", "PS2", "PS3", "PS4", "TIMEFORMAT", "OPTIND", "OPTARG", "REPLY", "DIRSTACK", "FUNCNAME",
-		"LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "TEXTDOMAIN", "TEXTDOMAINDIR", "COPROC", "MAPFILE":
-		return true
-	}
-	return strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || strings.HasPrefix(name, "COMP_")
-}
-
-// SafeVariable reports whether setting name for a program cannot make it run,
-// load, read or write anything else.
-func SafeVariable(name string) bool {
-	switch name {
-	case "LANG", "LANGUAGE", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "TZ",
-		"NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS", "LINES",
-		"NODE_ENV", "RAILS_ENV", "RACK_ENV", "APP_ENV", "ENVIRONMENT", "CI", "DEBUG", "VERBOSE", "LOG_LEVEL",
-		"RUST_BACKTRACE", "RUST_LOG", "GOOS", "GOARCH", "CGO_ENABLED", "GO111MODULE", "PYTHONUNBUFFERED",
-		"PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8", "NODE_NO_WARNINGS", "TERM",
-		"GIT_OPTIONAL_LOCKS", "GIT_TERMINAL_PROMPT", "CARGO_TERM_COLOR", "DJANGO_DEBUG", "FLASK_DEBUG":
-		return true
-	}
-	return false
-}
-
 // harmlessTarget reports whether writing to t reaches no file.
-func harmlessTarget(t Word) bool {
+func harmlessTarget(t shellcmd.Word) bool {
 	if !t.Known {
 		return strings.HasPrefix(t.Prefix, "/dev/fd/")
 	}
@@ -102,12 +50,12 @@ func harmlessTarget(t Word) bool {
 		return true
 	}
 	n, ok := strings.CutPrefix(t.Text, "/dev/fd/")
-	return ok && isNumber(n)
+	return ok && n != "" && strings.Trim(n, "0123456789") == ""
 }
 
-// ReadOnly returns "" if c changes nothing, apart from its redirections and
+// Changes returns "" if c changes nothing, apart from its redirections and
 // from what the commands inside it do; otherwise why that cannot be said.
-func (c *Command) ReadOnly() string {
+func Changes(c *shellcmd.Command) string {
 	if c.Opaque != "" {
 		return c.Opaque
 	}
@@ -115,7 +63,7 @@ func (c *Command) ReadOnly() string {
 		if len(c.Argv) == 0 {
 			break // judged with the script
 		}
-		if !SafeVariable(a.Name) && !c.declares() {
+		if !shellcmd.SafeVariable(a.Name) && !c.Declares() {
 			return "runs with " + a.Name + " set"
 		}
 	}
@@ -124,14 +72,14 @@ func (c *Command) ReadOnly() string {
 		return ""
 	}
 	program := c.Argv[0].Text
-	if !trusted(program) {
+	if !shellcmd.System(program) {
 		return program + " is not a program of the system"
 	}
 	args := c.Argv[1:]
 	if c.More {
-		args = append(args[:len(args):len(args)], Word{Source: "…", Split: true})
+		args = append(args[:len(args):len(args)], shellcmd.Word{Source: "…", Split: true})
 	}
-	r, ok := readerOf(base(program))
+	r, ok := readerOf(path.Base(program))
 	if !ok {
 		return program + " may change something"
 	}
@@ -148,29 +96,21 @@ func (c *Command) ReadOnly() string {
 	return ""
 }
 
-func (c *Command) declares() bool {
-	switch c.Program() {
-	case "local", "declare", "typeset", "readonly", "export":
-		return true
-	}
-	return false
-}
-
 // A reader is a program that changes nothing, but for the options named here.
 type reader struct {
 	options string // letters of short options that disqualify
 	long    string // long options that do, space separated
-	check   func(args []Word) string
+	check   func(args []shellcmd.Word) string
 }
 
 // forbidden returns the first of args that is, or may turn into, a forbidden option.
-func (r reader) forbidden(args []Word) string {
+func (r reader) forbidden(args []shellcmd.Word) string {
 	for _, a := range args {
 		t := a.Prefix
 		switch {
 		case a.Known && !a.Glob && a.Text == "--":
 			return ""
-		case a.Choices != nil && !optional(a):
+		case a.Choices != nil && !a.Optional():
 			continue
 		case a.Split, a.Brace, t == "" && (!a.Known || a.Glob), t == "-" && !a.Known, a.Glob && strings.HasPrefix(t, "-"):
 			return "words that are not spelled out: " + a.Source
@@ -201,8 +141,8 @@ func readerOf(name string) (reader, bool) {
 		"cmp", "grep", "egrep", "fgrep", "column", "jq", "exit", "return", "break", "continue", "shift", "factor",
 		"numfmt", "tsort", "look", "cal", "locale", "getconf", "lsblk", "lscpu", "pgrep", "ps", "pidof":
 		return reader{}, true
-	case "test", "[":
-		return reader{check: testArgs}, true
+	case "test", "[", "set":
+		return reader{}, true // what is odd about them is a hazard of the script
 	case "command":
 		return reader{check: commandArgs}, true
 	case "diff":
@@ -241,8 +181,6 @@ func readerOf(name string) (reader, bool) {
 		return reader{check: dockerArgs}, true
 	case "export", "local", "declare", "typeset", "readonly":
 		return reader{check: declareArgs(name)}, true
-	case "set":
-		return reader{check: setArgs}, true
 	// Not go, cargo, yarn and the like: files of the project choose what they run, even for --version.
 	case "node", "npm", "deno", "python", "python3", "ruby", "gem", "java", "javac", "gcc", "clang", "cmake", "make", "php",
 		"pip", "pip3", "tsc", "perl":
