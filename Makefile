@@ -9,7 +9,7 @@ TIMEOUT := 20m
 .PHONY: demo test check bench build cross fuzz setup clean
 
 build:
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/cinch
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/cinch
 
 # demo: the real loop repairs a real sample project; needs Go and git only.
 demo: build
