@@ -21,6 +21,7 @@ func commands() []command {
 		{"demo", "[--keep DIR]", "run the real loop on a sample project with the offline model\n\nA fresh copy of a small Go project whose tests fail is repaired: the loop, the\ntools, the permissions and the stream are the real ones, only the model is built\nin. --keep leaves the project in DIR.", (*program).demo},
 		{"sessions", "[--all]", "list the conversations of this directory\n\n--all lists those of every directory. 'cinch -r ID' goes on with one.", (*program).sessions},
 		{"trace", "[--all] [last|SESSION]", "print the last turn as a timeline\n\nConnect, TLS, first byte, blocks, each tool's wait and run, retries, tokens and\ncache share, and how much of the tools' time the model's writing hid. --all prints\nevery turn of the session.", (*program).trace},
+		{"cache", "[last|SESSION]", "tell what each request read from the prompt cache, and what broke it", (*program).cache},
 		{"replay", "FILE", "run a recorded session once more, offline\n\nMake the recording with --record FILE. The model's answers and the tools' results\ncome from it; nothing is asked, run or changed.", (*program).replayRun},
 		{"context", "[SESSION]", "print what fills the context window", func(p *program, args []string) int { return p.local("/context", first(args)) }},
 		{"config", "[why KEY]", "print settings and where each comes from", (*program).config},
