@@ -140,8 +140,14 @@ type Options struct {
 	Spill func(text string) (path string, err error)
 	// StopTimeout bounds all SessionEnd hooks together. 0: 1.5 s.
 	StopTimeout time.Duration
-	// Disabled and ManagedOnly are the locks of settings.
-	Disabled, ManagedOnly bool
+	// TypeOf returns the kind of a sub-agent. Nil: moments say it.
+	TypeOf func(agent string) string
+}
+
+// Locks are what settings keep from running.
+type Locks struct {
+	Disabled    bool // all hooks
+	ManagedOnly bool // all but those of the administrator and the host
 }
 
 // A Set is the hooks of a session. Its methods may be called concurrently.
@@ -149,6 +155,7 @@ type Set struct {
 	o Options
 
 	mu       sync.Mutex
+	locks    Locks
 	bySource map[string][]Handler
 	order    []string
 	spent    map[string]bool // once-hooks that ran
@@ -179,6 +186,13 @@ func (s *Set) Replace(source string, hs []Handler) {
 	}
 }
 
+// Lock puts l in the place of the locks before.
+func (s *Set) Lock(l Locks) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.locks = l
+}
+
 // Handlers returns the hooks in force, in order of their sources.
 func (s *Set) Handlers() []Handler {
 	s.mu.Lock()
@@ -204,10 +218,10 @@ func (s *Set) Handlers() []Handler {
 
 // locked reports whether the settings keep hooks of that source from running.
 func (s *Set) locked(source string) bool {
-	if s.o.Disabled {
+	if s.locks.Disabled {
 		return true
 	}
-	return s.o.ManagedOnly && source != "managed" && source != "sdk"
+	return s.locks.ManagedOnly && source != "managed" && source != "sdk"
 }
 
 // Any reports whether some hook listens to event, so that callers can spare

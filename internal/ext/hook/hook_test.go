@@ -497,8 +497,9 @@ func TestSources(t *testing.T) {
 	t.Parallel()
 	h := Handler{Event: "Stop", Type: Command, Command: "x"}
 	from := func(source string) []Handler { h := h; h.Source = source; return []Handler{h} }
-	count := func(o Options) int {
-		s := New(o)
+	count := func(l Locks) int {
+		s := New(Options{})
+		s.Lock(l)
 		defer s.Close()
 		for _, src := range []string{"user", "project", "managed", "plugin:a", "skill:b"} {
 			s.Replace(src, from(src))
@@ -512,7 +513,7 @@ func TestSources(t *testing.T) {
 		return n
 	}
 	// user and managed hold the same hook; copies of plugins and skills stay.
-	if got := []int{count(Options{}), count(Options{ManagedOnly: true}), count(Options{Disabled: true})}; !cmp.Equal(got, []int{4, 2, 0}) {
+	if got := []int{count(Locks{}), count(Locks{ManagedOnly: true}), count(Locks{Disabled: true})}; !cmp.Equal(got, []int{4, 2, 0}) {
 		t.Errorf("got %v", got)
 	}
 }

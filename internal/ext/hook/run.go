@@ -91,7 +91,11 @@ func (s *Set) Input(m agent.Moment) ([]byte, error) {
 		}
 	}
 	if m.Agent != "" {
-		in["agent_id"], in["agent_type"] = m.Agent, m.AgentType
+		kind := m.AgentType
+		if kind == "" && s.o.TypeOf != nil {
+			kind = s.o.TypeOf(m.Agent)
+		}
+		in["agent_id"], in["agent_type"] = m.Agent, kind
 	}
 	return json.Marshal(in)
 }
