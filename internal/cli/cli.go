@@ -150,7 +150,7 @@ usage:
 	for _, c := range commands() {
 		if c.help != "" {
 			first, _, _ := strings.Cut(c.help, "\n")
-			fmt.Fprintf(w, "  %-24s %s\n", strings.TrimSpace(c.name+" "+c.args), first)
+			fmt.Fprintf(w, "  %-36s %s\n", strings.TrimSpace(c.name+" "+c.args), first)
 		}
 	}
 	fmt.Fprintln(w, "\nflags:")
