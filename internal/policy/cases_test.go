@@ -27,6 +27,8 @@ func TestCompoundOfAllowedParts(t *testing.T) {
 		`if git diff --quiet; then echo clean; else git status; fi`,
 		`ls -la && cat README.md | wc -l`,
 		`(cd sub && git log -1) && pwd`,
+		`find . -name '*.go' | xargs grep -n main`,
+		`git ls-files | grep -v vendor | head -50 | xargs wc -l`,
 		`! grep -q x a.txt`,
 		`grep -rn "a|b" src --include='*.go' 2>/dev/null | sort | uniq -c`,
 		"git add -A &&\\\n  git status",

@@ -141,6 +141,11 @@ func New(c Config) (*Policy, []Problem) {
 	if c.Mode == "" {
 		c.Mode = agent.ModeDefault
 	}
+	for _, dir := range [...]*string{&c.Cwd, &c.Home} {
+		if *dir != "" {
+			*dir = path.Clean(*dir)
+		}
+	}
 	c.CanBypass = c.CanBypass || c.Mode == agent.ModeBypass
 	p := &Policy{cfg: c}
 	if c.NoBypass && c.Mode == agent.ModeBypass || c.NoAuto && c.Mode == agent.ModeAuto {

@@ -374,3 +374,56 @@ func TestWith(t *testing.T) {
 		t.Errorf("replaced: %v", s.Rules())
 	}
 }
+
+// Commands that will run in the sandbox need no question, but rules, guards
+// and plan mode hold all the same.
+func TestSandbox(t *testing.T) {
+	t.Parallel()
+	box := Sandbox{Enabled: true, AutoAllow: true, Unsandboxed: true, Excluded: []string{"docker *"}}
+	out := func(c agent.Call) agent.Call {
+		c.Input = json.RawMessage(`{"command":"make","dangerouslyDisableSandbox":true}`)
+		return c
+	}
+	for _, c := range []struct {
+		name  string
+		box   Sandbox
+		mode  agent.Mode
+		rules []string
+		call  agent.Call
+		want  agent.Verdict
+		why   agent.Why
+	}{
+		{"inside", box, "", nil, bash("make; curl x > out"), agent.Allow, agent.WhyOther},
+		{"not set", Sandbox{Enabled: true}, "", nil, bash("make"), agent.Ask, agent.WhyOther},
+		{"denied", box, "", []string{"deny Bash(make *)"}, bash("make"), agent.Deny, agent.WhyRule},
+		{"asked", box, "", []string{"ask Bash(make *)"}, bash("make"), agent.Ask, agent.WhyRule},
+		{"asked about every command", box, "", []string{"ask Bash"}, bash("make"), agent.Allow, agent.WhyOther},
+		{"asked about every command in plan mode", box, agent.ModePlan, []string{"ask Bash"}, bash("make"), agent.Ask, agent.WhyRule},
+		{"guard", box, "", nil, bash("rm -rf ~"), agent.Ask, agent.WhySafety},
+		{"plan", box, agent.ModePlan, nil, bash("make"), agent.Ask, agent.WhyMode},
+		{"excluded part", box, "", nil, bash("ls && docker run x"), agent.Ask, agent.WhyParts},
+		{"asks to leave", box, "", nil, out(bash("make")), agent.Ask, agent.WhySandbox},
+		{"may not leave", Sandbox{Enabled: true, AutoAllow: true}, "", nil, out(bash("make")), agent.Allow, agent.WhyOther},
+		{"leaves by rule", box, "", []string{"allow Bash(make)"}, out(bash("make")), agent.Allow, agent.WhyRule},
+	} {
+		p := must(t, Config{Mode: c.mode, Rules: rules(c.rules...), Sandbox: c.box})
+		if d := p.Decide(c.call); d.Verdict != c.want || d.Why != c.why {
+			t.Errorf("%s: got %s (%s, %s), want %s (%s)", c.name, d.Verdict, d.Why, d.Reason, c.want, c.why)
+		}
+	}
+	p := must(t, Config{Sandbox: box})
+	if !p.Excluded("x; docker ps") || p.Excluded("echo docker") {
+		t.Error("Excluded")
+	}
+}
+
+func TestPreapproved(t *testing.T) {
+	t.Parallel()
+	docs := func(h string) bool { return h == "go.dev" }
+	if d := must(t, Config{Preapproved: docs}).Decide(fetch("https://go.dev/x")); d.Verdict != agent.Allow {
+		t.Errorf("got %s", d.Verdict)
+	}
+	if d := must(t, Config{Preapproved: docs, Rules: rules("allow WebFetch(domain:x.com)")}).Decide(fetch("https://go.dev/x")); d.Verdict != agent.Ask {
+		t.Errorf("with rules of one's own: got %s", d.Verdict)
+	}
+}

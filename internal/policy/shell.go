@@ -27,7 +27,7 @@ type part struct {
 // inspect parses the command of a shell call.
 func (q *question) inspect() {
 	q.unbox = false
-	if v, ok := q.text("dangerouslyDisableSandbox"); ok && v == "true" && q.cfg.Sandbox.Unsandboxed {
+	if v, ok := q.text("dangerouslyDisableSandbox"); ok && v == "true" && q.cfg.Sandbox.Enabled && q.cfg.Sandbox.Unsandboxed {
 		q.unbox = true
 	}
 	if q.tool == "PowerShell" {
@@ -237,7 +237,7 @@ func (q *question) unresolved() (*rule, string) {
 			}
 			if program, _, _ := strings.Cut(r.shell.lead(), " "); program != "" {
 				for i := range q.parts {
-					if mentions(q.parts[i].Code, program) {
+					if mentions(q.parts[i].Code, program) && programs.Changes(q.parts[i].Command) != "" {
 						return r, q.parts[i].Argv[0].Text + " runs code that mentions " + program
 					}
 				}

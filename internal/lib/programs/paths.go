@@ -60,7 +60,7 @@ func Paths(s *shellcmd.Script, c *shellcmd.Command) []Path {
 	}
 	p := pather{script: s, command: c, args: c.Argv[1:]}
 	if c.More {
-		p.args = append(p.args[:len(p.args):len(p.args)], shellcmd.Word{Source: "…", Split: true})
+		p.args = append(p.args[:len(p.args):len(p.args)], shellcmd.Word{Source: more, Split: true})
 	}
 	p.collect(path.Base(c.Argv[0].Text))
 	return append(out, p.out...)
@@ -125,6 +125,12 @@ type pather struct {
 }
 
 func (p *pather) add(w shellcmd.Word, a Access) *Path {
+	if a == Reads && p.command.More && w.Source == more {
+		if list := fed(p.script, p.command.From); len(list) > 0 {
+			p.out = append(p.out, list...)
+			return &p.out[len(p.out)-1]
+		}
+	}
 	p.out = append(p.out, pathOf(p.script, p.command, w, a))
 	return &p.out[len(p.out)-1]
 }

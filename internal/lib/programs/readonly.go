@@ -77,7 +77,7 @@ func Changes(c *shellcmd.Command) string {
 	}
 	args := c.Argv[1:]
 	if c.More {
-		args = append(args[:len(args):len(args)], shellcmd.Word{Source: "…", Split: true})
+		args = append(args[:len(args):len(args)], shellcmd.Word{Source: more, Split: true})
 	}
 	r, ok := readerOf(path.Base(program))
 	if !ok {

@@ -67,7 +67,7 @@ func (p *pather) recursive(ops []shellcmd.Word) bool {
 			return false
 		}
 		// A word that is not spelled out may be the option.
-		if a.Split && !a.Known && (a.Prefix == "" || a.Prefix[0] == '-') && a.Source != "…" {
+		if a.Split && !a.Known && (a.Prefix == "" || a.Prefix[0] == '-') && a.Source != more {
 			return true
 		}
 		if !a.Known && (a.Prefix == "" || a.Prefix[0] == '-') && len(p.args) > 1 {

@@ -40,7 +40,9 @@ type walker struct {
 	role    Role
 	covered bool
 	piped   bool
-	at      dirs // of the statement that is walked now
+	from    *Command // the simple command before the pipe
+	stage   *Command // the simple command walked last, its insides apart
+	at      dirs     // of the statement that is walked now
 
 	numbers   map[string]bool   // variables assigned in the script: only ever a number?
 	sums      []sum             // arithmetic over variables, judged at the end
@@ -248,12 +250,27 @@ func (w *walker) binary(x *syntax.BinaryCmd, at dirs) (ok, fail dirs) {
 		return s1.or(s2), f2
 	}
 	// Both sides of a pipe are subshells.
+	w.stage = nil
 	w.stmt(x.X, at)
-	piped := w.piped
-	w.piped = true
+	piped, from := w.piped, w.from
+	w.piped, w.from = true, nil
+	if simple(x.X) {
+		w.from = w.stage
+	}
 	w.stmt(x.Y, at)
-	w.piped = piped
+	w.piped, w.from = piped, from
 	return at, at
+}
+
+// simple reports whether what st writes is written by one simple command.
+func simple(st *syntax.Stmt) bool {
+	switch c := st.Cmd.(type) {
+	case *syntax.CallExpr:
+		return true
+	case *syntax.BinaryCmd:
+		return (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) && simple(c.Y)
+	}
+	return false
 }
 
 func (w *walker) conditional(x *syntax.IfClause, at dirs) (ok, fail dirs) {
@@ -305,7 +322,7 @@ func (w *walker) loop(x *syntax.ForClause, at dirs) (ok, fail dirs) {
 
 // add appends c to the script as a part of what is walked now.
 func (w *walker) add(c *Command) *Command {
-	c.Parent, c.Role, c.Covered, c.Piped = w.parent, w.role, w.covered, w.piped
+	c.Parent, c.Role, c.Covered, c.Piped, c.From = w.parent, w.role, w.covered, w.piped, w.from
 	if c.Parent != nil {
 		c.depth = c.Parent.depth + 1
 	}
@@ -324,12 +341,12 @@ func (w *walker) inside(c *Command, role Role, covered bool, f func()) {
 		w.problem("nested too deeply")
 		return
 	}
-	parent, r, cov, piped := w.parent, w.role, w.covered, w.piped
-	w.parent, w.role, w.covered, w.piped = c, role, covered, false
+	outer := *w
+	w.parent, w.role, w.covered, w.piped, w.from = c, role, covered, false, nil
 	w.depth++
 	f()
 	w.depth--
-	w.parent, w.role, w.covered, w.piped = parent, r, cov, piped
+	w.parent, w.role, w.covered, w.piped, w.from, w.stage = outer.parent, outer.role, outer.covered, outer.piped, outer.from, outer.stage
 }
 
 // call walks a simple command.
@@ -349,7 +366,9 @@ func (w *walker) call(x *syntax.CallExpr, redirs []*syntax.Redirect, at dirs) (o
 		w.script.Assigns = append(w.script.Assigns, c.Assigns...)
 		return at, at
 	}
-	return w.run(c, at)
+	ok, fail = w.run(c, at)
+	w.stage = c
+	return ok, fail
 }
 
 // run works out what c, whose words are known, would do to the shell.

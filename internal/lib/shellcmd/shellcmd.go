@@ -84,6 +84,8 @@ type Command struct {
 	Dirs []string
 	// Piped commands read what another command of the line writes.
 	Piped bool
+	// From is the simple command whose output c reads, if that is certain.
+	From *Command
 	// More says that further words, unknown here, are appended to Argv (xargs, find -exec).
 	More bool
 	// Transparent commands only run what they wrap: timeout, nice, bare

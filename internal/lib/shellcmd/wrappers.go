@@ -141,7 +141,7 @@ func (w *walker) wrapped(c *Command, argv []Word, from int) *Command {
 	}
 	w.inside(c, RoleWrap, c.Covered || !c.Transparent, func() {
 		w.add(inner)
-		inner.Piped = c.Piped
+		inner.Piped, inner.From = c.Piped, c.From
 		w.unwrap(inner)
 	})
 	return inner
