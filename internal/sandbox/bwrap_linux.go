@@ -190,6 +190,7 @@ func (c *confinement) start(l net.Listener, port uint16) {
 		_ = l.Close()
 		return
 	}
+	c.run.started.Store(true)
 	c.open = append(c.open, l)
 	c.work.Go(func() { c.run.serve(l, port) })
 }

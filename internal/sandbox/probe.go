@@ -65,6 +65,28 @@ func Open(ctx context.Context, o Options) *Box {
 	return b
 }
 
+// Try returns a Box without a probe: of level Full where bubblewrap is, of None
+// where it is not. It is for one command, which finds out for itself.
+func Try(o Options) *Box {
+	b := &Box{o: o, level: None}
+	switch runtime.GOOS {
+	case "linux":
+		path, err := proc.Look(or(o.Bwrap, "bwrap"), o.Path)
+		if err == nil {
+			b.level, b.bwrap = Full, path
+			break
+		}
+		b.status.Blocker, b.status.Fix = facts{system: readFact}.explain()
+	case "darwin":
+		b.level = Seatbelt
+	default:
+		b.status.Blocker = "commands cannot be confined on " + runtime.GOOS
+	}
+	b.status.Level = b.level
+	b.status.Moved = tidy(o.Journal)
+	return b
+}
+
 const seatbelt = "/usr/bin/sandbox-exec"
 
 func (b *Box) openLinux(ctx context.Context) {

@@ -116,6 +116,8 @@ type Run struct {
 	rules Rules
 	serve func(l net.Listener, port uint16)
 
+	started atomic.Bool
+
 	mu      sync.Mutex
 	removed []string
 }
@@ -127,6 +129,10 @@ type Run struct {
 func (b *Box) Command(r Rules, serve func(l net.Listener, port uint16)) *Run {
 	return &Run{box: b, rules: r, serve: serve}
 }
+
+// Started reports whether the helper inside has handed a socket out, after
+// which only the command itself is left to fail.
+func (r *Run) Started() bool { return r.started.Load() }
 
 // Removed lists what the command left at protected places and was moved away,
 // once it has ended.
