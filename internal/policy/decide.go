@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"path"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -276,5 +275,3 @@ func (q *question) hitPart(rules []*rule, p *part) *rule {
 	}
 	return nil
 }
-
-func dirOf(x string) string { return path.Dir(x) }

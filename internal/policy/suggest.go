@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -64,7 +65,7 @@ func (q *question) suggestEdit() []agent.PermissionUpdate {
 				return q.suggestProtected(x)
 			}
 			if !within(x, append(q.work, dirs...), q.cfg.FoldCase) {
-				dirs = append(dirs, dirOf(x))
+				dirs = append(dirs, path.Dir(x))
 			}
 		}
 	}
