@@ -152,13 +152,31 @@ func renameLine(l []byte, old, id string) []byte {
 	return out
 }
 
+// A holder that lives gives a lock up at its end, and that may be now; one
+// that is dead gives it up once its last child has let go of it.
+const (
+	patience     = time.Second
+	longPatience = 10 * time.Second
+)
+
 // Lock takes the session id, so that no second process appends to it
 // unawares. One that is open elsewhere is an *atomicfile.HeldError that says
-// where. Where no lock can be made there is none, and no error.
+// where; that is known after a second, or after ten if the process that has
+// it is dead. Where no lock can be made there is none, and no error.
 func (s Store) Lock(ctx context.Context, id string) (*atomicfile.Lock, error) {
-	l, err := atomicfile.Acquire(ctx, s.lockPath(id), 0, "session "+id)
+	for end := time.Now().Add(longPatience); ; {
+		l, err := s.tryLock(ctx, id, patience)
+		var held *atomicfile.HeldError
+		if !errors.As(err, &held) || !held.Holder.Gone() || !time.Now().Before(end) {
+			return l, err
+		}
+	}
+}
+
+func (s Store) tryLock(ctx context.Context, id string, wait time.Duration) (*atomicfile.Lock, error) {
+	l, err := atomicfile.Acquire(ctx, s.lockPath(id), wait, "session "+id)
 	var held *atomicfile.HeldError
-	if err == nil || errors.As(err, &held) {
+	if err == nil || errors.As(err, &held) || ctx.Err() != nil {
 		return l, err
 	}
 	return atomicfile.None(), nil
@@ -219,7 +237,7 @@ func (s Store) sweep(ctx context.Context, path, id string, before time.Time) (go
 			return false, nil
 		}
 	}
-	l, err := s.Lock(ctx, id)
+	l, err := s.tryLock(ctx, id, 0)
 	if err != nil {
 		return false, nil // somebody has it open
 	}

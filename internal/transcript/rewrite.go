@@ -141,12 +141,29 @@ func (c *chain) copy(at time.Time, m agent.Message, summary bool) []line {
 }
 
 // rewound goes back: the lines that follow hang on the message that is now
-// the last. What the new history has beyond the old one is written.
+// the last.
 func (c *chain) rewound(at time.Time, b agent.Rewound) error {
+	return c.replaced(at, b.History, "The conversation went back to this point.", raw("cinchRewound", "true"))
+}
+
+// mended records a history that was put right: the lines that follow hang on
+// the last message that stayed as it was, and those behind it are written as
+// they are now. Of a result that stands in the file twice, the newer counts.
+func (c *chain) mended(at time.Time, b agent.Mended) error {
+	return c.replaced(at, b.History, "What followed was taken out of the conversation.", raw("cinchMended", "true"))
+}
+
+// replaced makes h the history. What it has beyond the old one is written. If
+// that is nothing a line that says text does it: it hangs on the new end, and
+// so makes it the end for readers, even if nothing is ever said after it.
+func (c *chain) replaced(at time.Time, h []agent.Message, text string, mark field) error {
 	err := c.flush()
 	n := 0
-	for n < len(b.History) && n < len(c.active) && c.find(b.History[n]) == n {
+	for n < len(h) && n < len(c.active) && c.find(h[n]) == n {
 		n++
+	}
+	if n == len(h) && n == len(c.active) {
+		return err // nothing that a reader would see
 	}
 	c.active = c.active[:n:n]
 	c.parent = ""
@@ -154,14 +171,12 @@ func (c *chain) rewound(at time.Time, b agent.Rewound) error {
 		c.parent = c.active[n-1].leaf
 	}
 	var lines []line
-	for _, m := range b.History[n:] {
+	for _, m := range h[n:] {
 		lines = append(lines, c.copy(at, m, false)...)
 	}
 	if len(lines) == 0 {
-		// A line that hangs on the new end makes it the end for readers, even
-		// if nothing is ever said after it.
 		lines = append(lines, c.line("system", c.w.o.NewID(), at, str("subtype", "informational"),
-			str("content", "The conversation went back to this point."), raw("isMeta", "false"), str("level", "info"), raw("cinchRewound", "true")))
+			str("content", text), raw("isMeta", "false"), str("level", "info"), mark))
 	}
 	return errors.Join(err, c.put(lines...))
 }

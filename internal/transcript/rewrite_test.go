@@ -137,6 +137,54 @@ func TestRewound(t *testing.T) {
 	r.same(t, p, "rewound to something new")
 }
 
+// A history that was put right is what the next run begins with: the block
+// that the upstream refuses does not come back with its line.
+func TestMended(t *testing.T) {
+	t.Parallel()
+	p := path(t)
+	l := open(t, Options{Path: p})
+	l.user("p1", text("look"))
+	a, b := call("t1", "Read"), call("t2", "Read")
+	l.block("m1", "m1", a)
+	l.block("m1", "m2", b)
+	l.respond("m1")
+	l.begin(a, true)
+	l.begin(b, true)
+	bad := l.finish(a, agent.Result{Array: true, Blocks: []agent.Block{&agent.Image{MediaType: "image/png", Data: "bm9uZQ=="}}})
+	good := l.finish(b, agent.Result{Blocks: []agent.Block{text("fine")}})
+	l.user("r1", bad, good)
+	l.answer("m2", text("seen"))
+	l.user("p2", text("and now?"))
+
+	h := slices.Clone(l.History)
+	stub := &agent.ToolResult{ID: "t1", Array: true, Blocks: []agent.Block{text("There was an image here.")}}
+	h[2].Blocks, h[2].Wire = []agent.Block{stub, good}, nil
+	h[2] = h[2].Encode()
+	l.History = h
+	l.emit(agent.Mended{Reason: "an image was refused", History: h})
+	got := l.same(t, p, "mended")
+	if len(got.Prompts) != 2 || got.Prompts[1].Text != "and now?" {
+		t.Errorf("prompts: %+v", got.Prompts)
+	}
+	size := len(must(os.ReadFile(p)))
+	l.emit(agent.Mended{Reason: "once more", History: l.History})
+	if n := len(must(os.ReadFile(p))); n != size {
+		t.Errorf("what is as it was took %d bytes", n-size)
+	}
+	l.answer("m3", text("better"))
+	l.settle()
+	got = l.same(t, p, "mended and gone on")
+	r := open(t, Options{Path: p, Resume: got})
+	r.user("p3", text("again"))
+	r.same(t, p, "mended, resumed and gone on")
+	r.History = slices.Clone(r.History[:4])
+	r.emit(agent.Mended{Reason: "shorter", History: r.History})
+	r.same(t, p, "the end taken out")
+	if !slices.ContainsFunc(decodeLines(t, p), func(f map[string]any) bool { return f["cinchMended"] == true }) {
+		t.Error("no line makes the new end the end")
+	}
+}
+
 func TestLoadAt(t *testing.T) {
 	t.Parallel()
 	p := path(t)

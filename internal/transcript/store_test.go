@@ -2,16 +2,19 @@ package transcript
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/atomicfile"
 	"github.com/seed-eb844fcb/cinch/internal/lib/jsonl"
 )
 
@@ -363,4 +366,48 @@ func BenchmarkSinkTurn(b *testing.B) {
 		}
 	}
 	_ = w.Close()
+}
+
+// What a dead process has left running holds its lock for a moment longer:
+// that is waited for. A process that lives has the session.
+func TestLockOfTheDead(t *testing.T) {
+	t.Parallel()
+	s := NewStore(t.TempDir())
+	left, err := s.Lock(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *atomicfile.HeldError
+	if _, err := s.Lock(t.Context(), session); !errors.As(err, &held) || held.Holder.Gone() {
+		t.Fatalf("locked by the living: %v", err)
+	}
+	dead := held.Holder
+	dead.Start += "0" // the process that had our number before us
+	data, err := json.Marshal(dead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(s.lockPath(session), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		time.Sleep(patience + patience/2)
+		if err := left.Release(); err != nil {
+			t.Error(err)
+		}
+	})
+	defer wg.Wait()
+	l, err := s.Lock(t.Context(), session)
+	if err != nil {
+		t.Fatalf("locked by what the dead have left: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Lock(ctx, session); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
 }

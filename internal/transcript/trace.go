@@ -17,7 +17,7 @@ import (
 type Record struct {
 	// Kind is opened, began, said, draft, responded, asked, answered, decided,
 	// started, finished, hooked, worked, crossed, compacted, changed, cleared,
-	// rewound, noted or settled.
+	// rewound, mended, noted or settled.
 	Kind   string       `json:"k"`
 	At     time.Time    `json:"at"`
 	Seq    uint64       `json:"seq,omitempty"`
@@ -149,6 +149,8 @@ func record(e agent.Event) *Record {
 		r.Kind, r.Session = "cleared", b.Session
 	case agent.Rewound:
 		r.Kind, r.UUID = "rewound", b.To
+	case agent.Mended:
+		r.Kind, r.Reason = "mended", clip(b.Reason, 1000)
 	case agent.Noted:
 		r.Kind, r.Level, r.Text, r.Call = "noted", b.Level, clip(b.Text, 1000), b.Call
 	case agent.Settled:

@@ -156,6 +156,9 @@ func (w *Writer) Sink(e agent.Event) error {
 			w.live = true
 			err = c.rewound(e.At, b)
 		}
+	case agent.Mended:
+		w.live = true
+		err = c.mended(e.At, b)
 	case agent.Changed:
 		if e.Agent == "" {
 			err = w.changed(b)

@@ -22,6 +22,13 @@ type Holder struct {
 	Note  string    `json:"note,omitempty"` // what it is held for
 }
 
+// Gone reports whether the holder is dead for sure. Children that it was about
+// to start may have the lock for a moment longer.
+func (h Holder) Gone() bool {
+	host, err := os.Hostname()
+	return err == nil && h.PID != 0 && h.Host == host && !h.Alive()
+}
+
 // A HeldError reports that a lock was not to be had in time.
 type HeldError struct {
 	Path   string
@@ -31,6 +38,9 @@ type HeldError struct {
 func (e *HeldError) Error() string {
 	if e.Holder.PID == 0 {
 		return fmt.Sprintf("%s is locked by another process", e.Path)
+	}
+	if e.Holder.Gone() {
+		return fmt.Sprintf("%s is locked by what process %d, which has ended, has left running", e.Path, e.Holder.PID)
 	}
 	return fmt.Sprintf("%s is locked by process %d since %s", e.Path, e.Holder.PID, e.Holder.Since.Format(time.DateTime))
 }
@@ -226,6 +236,5 @@ func stale(data []byte, made time.Time) bool {
 	if json.Unmarshal(data, &h) != nil {
 		return time.Since(made) > 10*time.Second
 	}
-	host, _ := os.Hostname()
-	return h.Host == host && !h.Alive()
+	return h.Gone()
 }
