@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
+	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 	"github.com/seed-eb844fcb/cinch/internal/net/egress"
 	"github.com/seed-eb844fcb/cinch/internal/policy"
@@ -107,8 +108,38 @@ func (a *App) boxPolicy() policy.Sandbox {
 	}
 }
 
-// wrapCommand confines one command, unless it is set to run outside.
+// wrapCommand keeps what the workspace was before a command that may write,
+// and confines the command where it is to be confined.
 func (a *App) wrapCommand(command string, outside bool) (proc.Wrap, func(string) string) {
+	confine, note := a.confineCommand(command, outside)
+	if a.points == nil || programs.ReadOnly(command, a.cwd()) {
+		return confine, note
+	}
+	return func(s proc.Spec) (proc.Spec, func(), error) {
+		snap, err := a.points.Snap(a.boxWrites(s.Dir))
+		if err != nil {
+			a.note("warning", "what this command changes cannot be taken back: "+err.Error())
+		}
+		done := func() {}
+		if confine != nil {
+			if s, done, err = confine(s); err != nil {
+				return s, nil, err
+			}
+		}
+		return s, func() {
+			done()
+			if snap == nil {
+				return
+			}
+			if _, err := snap.Settle(); err != nil {
+				a.note("warning", "what this command changed cannot be taken back: "+err.Error())
+			}
+		}, nil
+	}, note
+}
+
+// confineCommand confines one command, unless it is set to run outside.
+func (a *App) confineCommand(command string, outside bool) (proc.Wrap, func(string) string) {
 	c := a.confined
 	if c == nil || outside && a.cfg.value.Bool(true, "sandbox", "allowUnsandboxedCommands") || a.gate.Policy().Excluded(command) {
 		return nil, nil

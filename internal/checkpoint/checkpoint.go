@@ -85,6 +85,7 @@ type Store struct {
 	mu     sync.Mutex
 	points []*point
 	after  map[string]state // what we last wrote, by path
+	known  map[string]kept  // files of the workspace as Snap last saw them
 }
 
 // Open opens the store in dir, making it when something is first saved, and

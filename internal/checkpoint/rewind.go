@@ -1,11 +1,13 @@
 package checkpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/lib/atomicfile"
@@ -62,6 +64,14 @@ func (s *Store) Rewind(r Rewind) (Report, error) {
 			return rep, fmt.Errorf("nothing was restored: %w", err)
 		}
 	}
+	// What was not there goes first: it may stand where a directory was.
+	place := make(map[string]int, len(order))
+	for i, path := range order {
+		place[path] = i
+	}
+	slices.SortStableFunc(order, func(a, b string) int {
+		return cmp.Compare(kindOrder(at[a].state), kindOrder(at[b].state))
+	})
 	for _, path := range order {
 		want := at[path]
 		if want.who == Shell && !r.Shell {
@@ -70,7 +80,18 @@ func (s *Store) Rewind(r Rewind) (Report, error) {
 		}
 		s.one(&rep, r, path, want)
 	}
+	slices.SortFunc(rep.Changes, func(a, b Change) int { return cmp.Compare(place[a.Path], place[b.Path]) })
+	slices.SortFunc(rep.Kept, func(a, b Kept) int { return cmp.Compare(place[a.Path], place[b.Path]) })
+	slices.SortFunc(rep.Links, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+	slices.SortFunc(rep.Shell, func(a, b string) int { return cmp.Compare(place[a], place[b]) })
 	return rep, nil
+}
+
+func kindOrder(s state) int {
+	if s.Kind == "absent" {
+		return 0
+	}
+	return 1
 }
 
 // one takes path back to want, or says in rep why not.

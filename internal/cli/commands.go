@@ -28,6 +28,7 @@ func commands() []command {
 		{"policy", "explain|test|diff …", "explain and test permission rules\n\n  explain CALL   the verdict on a command (or @Tool and its path, URL or name)\n  test FILE      expectations of a team, for CI: exit 1 if one is not met\n  diff A B       what two settings files decide differently", (*program).policy},
 		{"hooks", "test EVENT [--input FILE]", "run the hooks of an event and show what they say", (*program).hooks},
 		{"mcp", "add|add-json|list|get|remove …", "configure and check MCP servers", (*program).mcp},
+		{"rewind", "[--to CHECKPOINT] …", "list checkpoints, or take files back to one\n\n  --session ID  the session; the last one that made checkpoints else\n  --to ID       put files back as they were then; what commands changed, too\n  --dry-run     only say what would be done\n  --no-shell    leave what commands changed\n  --force       overwrite what somebody else has changed since", (*program).rewind},
 		{"sandbox", "run|check …", "run a command in the sandbox\n\n  run [--allow-domain D] [--deny-domain D] [--write DIR] [--deny-read PATH] [--open-network] -- COMMAND …\n         the command may write the current directory, and reach the domains allowed\n  check  what works here and, if something does not, how to mend it", (*program).sandbox},
 		{"version", "", "print the version", nil},
 	}
