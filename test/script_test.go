@@ -86,6 +86,8 @@ func TestSession(t *testing.T)  { layer(t, "session") }
 func TestSettings(t *testing.T) { layer(t, "settings") }
 func TestStream(t *testing.T)   { layer(t, "stream") }
 func TestDemo(t *testing.T)     { layer(t, "demo") }
+func TestHooks(t *testing.T)    { layer(t, "hooks") }
+func TestExtend(t *testing.T)   { layer(t, "extend") }
 
 // Every folder has its test: a new one cannot be forgotten.
 func TestLayersAreComplete(t *testing.T) {
@@ -100,7 +102,7 @@ func TestLayersAreComplete(t *testing.T) {
 		}
 		got = append(got, e.Name())
 	}
-	if want := []string{"demo", "loop", "model", "print", "session", "settings", "stream", "tools"}; !slices.Equal(got, want) {
+	if want := []string{"demo", "extend", "hooks", "loop", "model", "print", "session", "settings", "stream", "tools"}; !slices.Equal(got, want) {
 		t.Errorf("got folders %q, want %q", got, want)
 	}
 }

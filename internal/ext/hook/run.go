@@ -21,6 +21,10 @@ const (
 	maxTold   = 64 << 10 // bytes of each stream that front ends are told
 )
 
+// drain is how long the output of a hook is still read after its end, while a
+// child it left holds the pipe: on a busy machine what it said is not lost.
+const drain = time.Second
+
 // Run runs the hooks of m side by side and returns their merged answer. It
 // is an agent.Hooker: what goes wrong is told in Notes.
 func (s *Set) Run(ctx context.Context, m agent.Moment) agent.HookResult {
@@ -219,7 +223,7 @@ func (s *Set) command(ctx context.Context, h *Handler, event string, input []byt
 		spec = proc.Shell(shellFor(h.Shell), line)
 	}
 	spec.Env, spec.Dir = env, s.dir()
-	res, err := proc.Run(ctx, spec, proc.Options{Stdin: strings.NewReader(string(input))}, maxOutput)
+	res, err := proc.Run(ctx, spec, proc.Options{Stdin: strings.NewReader(string(input)), Drain: drain}, maxOutput)
 	// A hook that does not read its input is no fault of its.
 	if err != nil && ctx.Err() == nil && !errors.Is(err, proc.ErrDir) && res.Took > 0 {
 		err = nil
@@ -347,9 +351,8 @@ func (s *Set) runLate(h *Handler, m agent.Moment, input []byte) {
 	context, wake := a.context, false
 	if h.Rewake && a.code == 2 {
 		wake = true
-		if text := or(strings.TrimSpace(a.stderr), strings.TrimSpace(a.stdout)); text != "" {
-			context = append(context, text)
-		}
+		text := or(strings.TrimSpace(a.stderr), strings.TrimSpace(a.stdout))
+		context = append(context, s.short(or(text, "The hook ["+h.Name()+"] asks for your attention.")))
 	}
 	if len(context) > 0 || len(a.notes) > 0 {
 		s.o.Late(context, a.notes, wake)
