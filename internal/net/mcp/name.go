@@ -20,19 +20,27 @@ func clean(s string) string {
 	}, s)
 }
 
+// plainName joins the two names as they are, but for their characters.
+func plainName(server, tool string) string { return "mcp__" + clean(server) + "__" + clean(tool) }
+
 // ToolName is the name under which the model knows a server's tool. Names that
-// are too long, or that the mapping would make equal to another's, get a part
-// of the original's hash, so that different tools have different names and a
-// tool has the same name in every session.
+// are too long, or that are another tool's already, get a part of the
+// original's hash, so that different tools have different names and a tool has
+// the same name in every session.
 func ToolName(server, tool string, taken func(string) bool) string {
-	name := "mcp__" + clean(server) + "__" + clean(tool)
+	name := plainName(server, tool)
 	if len(name) <= maxName && !taken(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(server + "\x00" + tool))
-	tail := "_" + hex.EncodeToString(sum[:4])
-	if len(name) > maxName-len(tail) {
-		name = name[:maxName-len(tail)]
+	for n := 4; ; n *= 2 {
+		tail := "_" + hex.EncodeToString(sum[:min(n, 16)])
+		short := name
+		if len(short) > maxName-len(tail) {
+			short = short[:maxName-len(tail)]
+		}
+		if short += tail; n >= 16 || !taken(short) {
+			return short
+		}
 	}
-	return name + tail
 }

@@ -7,8 +7,13 @@ import (
 	"strings"
 )
 
-// maxDepth bounds how deep references are followed.
-const maxDepth = 8
+// maxDepth bounds how deep references are followed, maxAgain how often one of
+// them within itself, and maxNodes what may come of it all.
+const (
+	maxDepth = 8
+	maxAgain = 2
+	maxNodes = 20_000
+)
 
 // repair makes of a server's input schema one that providers take: an object
 // at the top, no references, no alternatives at the top. note says what was
@@ -25,7 +30,7 @@ func repair(in any) (schema json.RawMessage, note string, err error) {
 			return nil, "", fmt.Errorf("its input schema is of type %v, not object", t)
 		}
 	}
-	out, err := inline(root, root, 0)
+	out, err := (&inliner{root: root, open: map[string]int{}}).inline(root, 0)
 	if err != nil {
 		return nil, "", err
 	}
@@ -55,16 +60,28 @@ func repair(in any) (schema json.RawMessage, note string, err error) {
 	return schema, note, err
 }
 
+// An inliner follows the references of one schema.
+type inliner struct {
+	root  map[string]any
+	open  map[string]int // references that are being followed
+	nodes int
+}
+
 // inline replaces references into the schema itself by what they refer to. A
 // recursive one becomes a schema that takes anything from some depth on.
-func inline(v any, root map[string]any, depth int) (any, error) {
+func (in *inliner) inline(v any, depth int) (any, error) {
+	if in.nodes++; in.nodes > maxNodes {
+		return nil, errors.New("its input schema is too large once references are followed")
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		if ref, ok := v["$ref"].(string); ok {
-			if depth >= maxDepth {
+			if depth >= maxDepth || in.open[ref] >= maxAgain {
 				return map[string]any{}, nil
 			}
-			target, err := resolve(ref, root)
+			in.open[ref]++
+			defer func() { in.open[ref]-- }()
+			target, err := resolve(ref, in.root)
 			if err != nil {
 				return nil, err
 			}
@@ -79,14 +96,14 @@ func inline(v any, root map[string]any, depth int) (any, error) {
 					merged[k] = x
 				}
 			}
-			return inline(merged, root, depth+1)
+			return in.inline(merged, depth+1)
 		}
 		out := make(map[string]any, len(v))
 		for k, x := range v {
 			if k == "$defs" || k == "definitions" {
 				continue
 			}
-			y, err := inline(x, root, depth)
+			y, err := in.inline(x, depth)
 			if err != nil {
 				return nil, err
 			}
@@ -96,7 +113,7 @@ func inline(v any, root map[string]any, depth int) (any, error) {
 	case []any:
 		out := make([]any, len(v))
 		for i, x := range v {
-			y, err := inline(x, root, depth)
+			y, err := in.inline(x, depth)
 			if err != nil {
 				return nil, err
 			}

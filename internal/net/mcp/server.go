@@ -15,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
+	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 )
 
 // States of a server.
@@ -30,6 +31,9 @@ const (
 // and hosts are spoken to in it: some of them end at, or never answer, a first
 // message they do not know.
 const legacy = "2025-11-25"
+
+// maxTools bounds what one server may list.
+const maxTools = 5000
 
 // A Server is one configured server and its connection, if there is one.
 type Server struct {
@@ -47,8 +51,12 @@ type Server struct {
 	junk    *proc.Capture
 	ready   chan struct{} // closed while nothing is under way
 	gen     int           // counts connections; late news of an old one is dropped
+	listing bool          // a reading of the lists is due
+	peer    *sdk.Client   // of session
+	told    []*sdk.Root   // what peer says of our directories
 
-	refused atomic.Bool // the endpoint answered 401 or 403
+	status atomic.Int32 // of the endpoint's last answer; 0 if there was none
+	asking atomic.Int32 // questions of the server that a person is looking at
 }
 
 // Status describes a server to people and programs.
@@ -94,24 +102,32 @@ func (s *Server) Status() Status {
 	return st
 }
 
-// begin marks that something is under way and returns its generation.
-func (s *Server) begin() int {
+// begin opens a new generation: what was connected is let go, and whoever
+// needs the server waits until finish.
+func (s *Server) begin() (gen int, old *sdk.ClientSession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.next()
+}
+
+// next is begin for holders of mu.
+func (s *Server) next() (gen int, old *sdk.ClientSession) {
 	s.gen++
 	s.state, s.err = Pending, ""
+	old, s.session = s.session, nil
 	select {
 	case <-s.ready:
 		s.ready = make(chan struct{})
 	default:
 	}
-	return s.gen
+	return s.gen, old
 }
 
 // finish notes how connection gen came out.
 func (s *Server) finish(gen int, state, err string) {
 	s.mu.Lock()
-	if s.gen == gen {
+	current := s.gen == gen
+	if current {
 		s.state, s.err = state, err
 		select {
 		case <-s.ready:
@@ -120,37 +136,58 @@ func (s *Server) finish(gen int, state, err string) {
 		}
 	}
 	s.mu.Unlock()
-	s.set.changed(s)
+	if current {
+		s.set.changed(s)
+	}
 }
 
-// connect makes the connection, trying again where that may help. Child
-// processes are started once.
+// child says that the server is no remote one: it is started, or asked, once.
+func (s *Server) child() bool { return s.Type == "stdio" || s.Type == "sdk" }
+
+// connect makes the connection, trying again where that may help.
 func (s *Server) connect(ctx context.Context) {
-	gen := s.begin()
-	tries := 3
-	if s.Type == "stdio" || s.Type == "sdk" {
-		tries = 1
+	gen, old := s.begin()
+	if old != nil {
+		_ = old.Close() // it is replaced: how it ended does not matter
 	}
+	waits := []time.Duration{0, 1, 2}
+	if s.child() {
+		waits = waits[:1]
+	}
+	s.attempt(ctx, gen, waits, "")
+}
+
+// regain makes a lost connection again: at once if the server only forgot the
+// session, else with waits that double.
+func (s *Server) regain(gen int, cause error) {
+	waits := []time.Duration{1, 2, 4, 8, 16}
+	if errors.Is(cause, sdk.ErrSessionMissing) {
+		waits = append([]time.Duration{0}, waits[:4]...)
+	}
+	s.attempt(s.set.ctx, gen, waits, "the connection was lost and could not be made again: ")
+}
+
+// attempt tries once after each wait, in steps of Options.Pause, until it succeeds, trying again cannot
+// help, or somebody begins anew.
+func (s *Server) attempt(ctx context.Context, gen int, waits []time.Duration, prefix string) {
 	var err error
-	for try := range tries {
-		if try > 0 {
-			select {
-			case <-time.After(time.Second << (try - 1)):
-			case <-ctx.Done():
-			}
+	for _, d := range waits {
+		select {
+		case <-time.After(d * s.set.o.Pause):
+		case <-ctx.Done():
 		}
-		s.refused.Store(false)
-		if err = s.once(ctx, gen); err == nil || ctx.Err() != nil || !transient(err) || s.refused.Load() {
+		if err = s.once(ctx, gen); err == nil || ctx.Err() != nil || !s.transient(err) {
 			break
 		}
 	}
 	switch {
 	case err == nil:
 		s.finish(gen, Connected, "")
-	case s.refused.Load() && s.Headers["Authorization"] == "" && s.HeadersHelper == "":
-		s.finish(gen, NeedsAuth, "the server wants you to sign in: "+err.Error())
+	case errors.Is(err, errGivenUp):
+	case s.refused() && s.Headers["Authorization"] == "" && s.HeadersHelper == "":
+		s.finish(gen, NeedsAuth, "the server wants you to sign in: cinch mcp login "+s.Name)
 	default:
-		s.finish(gen, Failed, s.explain(err))
+		s.finish(gen, Failed, prefix+s.explain(err))
 	}
 }
 
@@ -172,20 +209,34 @@ func (s *Server) explain(err error) string {
 	return text
 }
 
-// transient says whether trying again may help.
-func transient(err error) bool {
-	text := err.Error()
-	for _, w := range []string{"404", "401", "403", "405", "certificate", "not allowed"} {
-		if strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
+// refused says whether the endpoint's last answer was that we may not.
+func (s *Server) refused() bool {
+	code := s.status.Load()
+	return code == http.StatusUnauthorized || code == http.StatusForbidden
 }
+
+// transient says whether trying again may help after err.
+func (s *Server) transient(err error) bool {
+	if errors.Is(err, errGivenUp) {
+		return false
+	}
+	switch code := s.status.Load(); {
+	case code >= 500, code == http.StatusRequestTimeout, code == http.StatusTooManyRequests:
+		return true
+	case code >= 400:
+		return false
+	}
+	return !dial.Explain(err).Lasting
+}
+
+// errGivenUp reports that somebody began anew, or switched the server off,
+// while a connection was being made.
+var errGivenUp = errors.New("the connection was given up")
 
 // once makes one attempt.
 func (s *Server) once(ctx context.Context, gen int) error {
 	o := s.set.o
+	s.status.Store(0)
 	ctx, cancel := context.WithTimeoutCause(ctx, o.ConnectTimeout, fmt.Errorf("it was not ready within %s (MCP_TIMEOUT)", o.ConnectTimeout))
 	defer cancel()
 	t, err := s.transport(ctx)
@@ -193,33 +244,49 @@ func (s *Server) once(ctx context.Context, gen int) error {
 		return err
 	}
 	opts := &sdk.ClientSessionOptions{}
-	if s.Type == "stdio" || s.Type == "sdk" || s.Type == "sse" {
+	if s.child() || s.Type == "sse" || s.Type == "ws" {
 		opts.ProtocolVersion = legacy
 	}
-	cs, err := s.client(gen).Connect(ctx, t, opts)
+	c := s.client(gen)
+	cs, err := c.Connect(ctx, t, opts)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 		return err
 	}
-	if err := s.list(ctx, cs); err != nil {
+	for try := 0; ; try++ {
+		if err = s.list(ctx, cs, gen); err == nil || try == 2 || ctx.Err() != nil || errors.Is(err, errGivenUp) {
+			break
+		}
+		if e, ok := rpcError(err); ok && e.Code == jsonrpc.CodeMethodNotFound {
+			break
+		}
+		select {
+		case <-time.After(s.set.o.Pause / 5 << try):
+		case <-ctx.Done():
+		}
+	}
+	if err != nil {
 		_ = cs.Close()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return err
 	}
 	s.mu.Lock()
-	old := s.session
-	if s.gen != gen { // somebody has begun anew meanwhile
+	if s.gen != gen {
 		s.mu.Unlock()
 		_ = cs.Close()
-		return errors.New("the connection was given up")
+		return errGivenUp
 	}
-	s.session, s.info = cs, cs.InitializeResult()
+	s.session, s.peer, s.info = cs, c, cs.InitializeResult()
+	s.told = s.set.roots()
 	s.mu.Unlock()
-	if old != nil {
-		_ = old.Close()
-	}
-	s.set.wg.Go(func() { s.watch(gen, cs) })
+	s.set.wg.Go(func() {
+		err := cs.Wait()
+		s.lose(cs, err)
+	})
 	return nil
 }
 
@@ -250,68 +317,19 @@ func (s *Server) transport(ctx context.Context) (sdk.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := *o.HTTP()
-	client.Transport = &decorated{base: client.Transport, header: header, refused: &s.refused, agent: o.UserAgent}
+	client, err := s.web(header)
+	if err != nil {
+		return nil, err
+	}
 	switch s.Type {
 	case "http":
-		inner := &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: &client}
-		return via(inner.Connect), nil
+		// Not wrapped: the SDK asks its own connection for more than the
+		// interface has. What it reads is mended in its HTTP client.
+		return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: maxLine}, nil
 	case "sse":
-		inner := &sdk.SSEClientTransport{Endpoint: s.URL, HTTPClient: &client}
-		// Its stream lives as long as the context of Connect, which must
-		// therefore outlive the attempt.
-		return via(func(context.Context) (sdk.Connection, error) { return inner.Connect(s.set.ctx) }), nil
+		return via(func(ctx context.Context) (sdk.Connection, error) { return dialEvents(ctx, s.URL, client) }), nil
 	}
-	return via(func(ctx context.Context) (sdk.Connection, error) { return dialSocket(ctx, &client, s.URL, header) }), nil
-}
-
-// headers are the static ones, under what the helper prints.
-func (s *Server) headers(ctx context.Context) (http.Header, error) {
-	h := http.Header{}
-	for k, v := range s.Headers {
-		h.Set(k, v)
-	}
-	if s.HeadersHelper == "" {
-		return h, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	spec := proc.Shell("", s.HeadersHelper)
-	spec.Dir = s.set.o.Dir
-	spec.Env = append(append([]string(nil), s.set.o.Env...), "CLAUDE_CODE_MCP_SERVER_NAME="+s.Name, "CLAUDE_CODE_MCP_SERVER_URL="+s.URL)
-	out, err := proc.Run(ctx, spec, proc.Options{Guard: s.set.o.Guard}, 64<<10)
-	if err != nil {
-		return nil, fmt.Errorf("running headersHelper: %w", err)
-	}
-	var more map[string]string
-	if !out.OK() || json.Unmarshal(out.Stdout, &more) != nil {
-		return nil, fmt.Errorf("headersHelper ended with %s and did not print a JSON object of texts", out.Exit)
-	}
-	for k, v := range more {
-		h.Set(k, v)
-	}
-	return h, nil
-}
-
-// A decorated round tripper adds a server's headers and notes a refusal.
-type decorated struct {
-	base    http.RoundTripper
-	header  http.Header
-	refused *atomic.Bool
-	agent   string
-}
-
-func (d *decorated) RoundTrip(req *http.Request) (*http.Response, error) {
-	req = req.Clone(req.Context())
-	req.Header.Set("User-Agent", d.agent)
-	for k, v := range d.header {
-		req.Header[k] = v
-	}
-	resp, err := d.base.RoundTrip(req)
-	if err == nil && (resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden) {
-		d.refused.Store(true)
-	}
-	return resp, err
+	return via(func(ctx context.Context) (sdk.Connection, error) { return dialSocket(ctx, client, s.URL) }), nil
 }
 
 // client is the protocol's client for one connection.
@@ -332,23 +350,39 @@ func (s *Server) client(gen int) *sdk.Client {
 		},
 	}
 	c := sdk.NewClient(&sdk.Implementation{Name: "cinch", Title: "Cinch", Version: o.Version}, co)
-	for _, dir := range append([]string{o.Dir}, o.Roots()...) {
-		c.AddRoots(&sdk.Root{URI: "file://" + dir})
-	}
+	c.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, r sdk.Request) (sdk.Result, error) {
+			if method == "sampling/createMessage" { // servers get no model of ours
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "sampling is not offered"}
+			}
+			return next(ctx, method, r)
+		}
+	})
+	c.AddRoots(s.set.roots()...)
 	return c
 }
 
 // list reads what the server offers. A listing that fails keeps the last good
 // one; the first must succeed where the server says it has tools.
-func (s *Server) list(ctx context.Context, cs *sdk.ClientSession) error {
+func (s *Server) list(ctx context.Context, cs *sdk.ClientSession, gen int) error {
 	caps := cs.InitializeResult().Capabilities
 	var defs []*sdk.Tool
 	if caps != nil && caps.Tools != nil {
-		for t, err := range cs.Tools(ctx, nil) {
+		seen := map[string]bool{}
+		for p := (&sdk.ListToolsParams{}); ; {
+			r, err := cs.ListTools(ctx, p)
 			if err != nil {
 				return fmt.Errorf("listing its tools: %w", err)
 			}
-			defs = append(defs, t)
+			defs = append(defs, r.Tools...)
+			if r.NextCursor == "" || len(defs) > maxTools {
+				break
+			}
+			if seen[r.NextCursor] { // pages that go round in a circle
+				return fmt.Errorf("listing its tools: the page %q comes again and again", r.NextCursor)
+			}
+			seen[r.NextCursor] = true
+			p = &sdk.ListToolsParams{Cursor: r.NextCursor}
 		}
 	}
 	var prompts []*sdk.Prompt
@@ -357,25 +391,39 @@ func (s *Server) list(ctx context.Context, cs *sdk.ClientSession) error {
 			if err != nil {
 				break // prompts are an extra
 			}
-			prompts = append(prompts, p)
+			if prompts = append(prompts, p); len(prompts) > maxTools {
+				break
+			}
 		}
 	}
 	tools, skipped := s.adapt(defs)
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gen != gen {
+		return errGivenUp
+	}
 	s.tools, s.prompts, s.skipped = tools, prompts, skipped
-	s.mu.Unlock()
 	return nil
 }
 
-// relist reads the lists anew, a little later: servers tell of changes in bursts.
+// relist reads the lists anew, a little later: servers tell of changes in
+// bursts, and one reading serves them all.
 func (s *Server) relist(gen int) {
+	s.mu.Lock()
+	under := s.listing
+	s.listing = true
+	s.mu.Unlock()
+	if under {
+		return
+	}
 	s.set.wg.Go(func() {
 		select {
-		case <-time.After(200 * time.Millisecond):
+		case <-time.After(s.set.o.Pause / 5):
 		case <-s.set.ctx.Done():
 			return
 		}
 		s.mu.Lock()
+		s.listing = false // what changes from here on needs another reading
 		cs, same := s.session, s.gen == gen
 		s.mu.Unlock()
 		if cs == nil || !same {
@@ -383,58 +431,42 @@ func (s *Server) relist(gen int) {
 		}
 		ctx, cancel := context.WithTimeout(s.set.ctx, s.set.o.ConnectTimeout)
 		defer cancel()
-		if err := s.list(ctx, cs); err != nil {
+		err := s.list(ctx, cs, gen)
+		switch {
+		case err == nil:
+			s.set.changed(s)
+		case errors.Is(err, errGivenUp), s.set.ctx.Err() != nil:
+		default:
 			s.set.note("warning", fmt.Sprintf("MCP server %s: its tools changed and could not be read; the last list stands: %v", s.Name, err))
-			return
 		}
-		s.set.changed(s)
 	})
 }
 
-// watch waits for the end of a connection that nobody asked to end. Remote
-// servers are connected to again; a child that died stays down.
-func (s *Server) watch(gen int, cs *sdk.ClientSession) {
-	err := cs.Wait()
-	if s.set.ctx.Err() != nil {
-		return
-	}
+// lose takes note that cs has ended, if it is the connection in use. Remote
+// servers are connected to again; a child that died stays down. Several who
+// find out at once cause one new connection.
+func (s *Server) lose(cs *sdk.ClientSession, cause error) {
 	s.mu.Lock()
-	lost := s.gen == gen && s.session == cs
-	if lost {
-		s.session = nil
-	}
-	s.mu.Unlock()
-	if !lost {
+	if s.session != cs || s.set.ctx.Err() != nil {
+		s.mu.Unlock()
 		return
 	}
-	if s.Type == "stdio" || s.Type == "sdk" {
+	gen, _ := s.next()
+	s.mu.Unlock()
+	if s.child() {
+		_ = cs.Close()
 		text := "the server ended"
-		if err != nil {
-			text += ": " + err.Error()
+		if cause != nil {
+			text += ": " + cause.Error()
 		}
 		s.finish(gen, Failed, s.explain(errors.New(text)))
 		return
 	}
-	for try := range 5 {
-		select {
-		case <-time.After(time.Second << try):
-		case <-s.set.ctx.Done():
-			return
-		}
-		s.mu.Lock()
-		same := s.gen == gen
-		s.mu.Unlock()
-		if !same {
-			return
-		}
-		next := s.begin()
-		if err = s.once(s.set.ctx, next); err == nil {
-			s.finish(next, Connected, "")
-			return
-		}
-		gen = next
-	}
-	s.finish(gen, Failed, "the connection was lost and five tries to make it again failed: "+err.Error())
+	s.set.wg.Go(func() {
+		_ = cs.Close()
+		s.regain(gen, cause)
+	})
+	s.set.changed(s)
 }
 
 // live returns the session, waiting for a connection that is under way.
@@ -458,18 +490,6 @@ func (s *Server) live(ctx context.Context) (*sdk.ClientSession, error) {
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// again makes a new connection in place of cs, which the server no longer
-// knows; several who find that out at once share one.
-func (s *Server) again(ctx context.Context, cs *sdk.ClientSession) (*sdk.ClientSession, error) {
-	s.mu.Lock()
-	mine := s.session == cs && s.state == Connected
-	s.mu.Unlock()
-	if mine {
-		s.connect(s.set.ctx)
-	}
-	return s.live(ctx)
 }
 
 // close ends the connection and leaves the server in state.

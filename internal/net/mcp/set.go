@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -24,9 +26,12 @@ type Options struct {
 	Roots              func() []string // further working directories
 	Env                []string        // of child processes
 	// HTTP makes the client for remote servers.
-	HTTP  func() *http.Client
-	Ask   agent.Asker
-	Guard *proc.Guard
+	HTTP func() *http.Client
+	// SignIn makes what signs requests to a remote server. May be nil; may
+	// return nil.
+	SignIn func(Config) (auth.OAuthHandler, error)
+	Ask    agent.Asker
+	Guard  *proc.Guard
 	// Changed is told when a server's state or tools are different.
 	Changed func(Status)
 	// Note tells the person something.
@@ -39,6 +44,8 @@ type Options struct {
 	// call may go without progress. 0: 30 s, 100,000 s, 5 min (30 min for
 	// child processes).
 	ConnectTimeout, CallTimeout, Idle time.Duration
+	// Pause is the first wait before a connection is tried again; 0: 1 s.
+	Pause time.Duration
 	// MaxTokens bounds a result, as estimated; 0 is 25,000.
 	MaxTokens int
 	// Deferred says that tools wait to be looked up unless told otherwise.
@@ -55,7 +62,7 @@ type Set struct {
 
 	mu      sync.Mutex
 	servers []*Server
-	names   map[string]bool // of tools, taken
+	names   map[string]string // of tools -> the server and tool that have it
 	calls   map[string]func(string)
 	token   int
 }
@@ -64,6 +71,9 @@ type Set struct {
 func New(o Options) *Set {
 	if o.ConnectTimeout == 0 {
 		o.ConnectTimeout = 30 * time.Second
+	}
+	if o.Pause == 0 {
+		o.Pause = time.Second
 	}
 	if o.CallTimeout == 0 {
 		o.CallTimeout = 100_000 * time.Second
@@ -75,7 +85,7 @@ func New(o Options) *Set {
 		o.Roots = func() []string { return nil }
 	}
 	o.Env = inherited(o.Env)
-	s := &Set{o: o, names: map[string]bool{}, calls: map[string]func(string){}}
+	s := &Set{o: o, names: map[string]string{}, calls: map[string]func(string){}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -185,7 +195,6 @@ func (s *Set) Reconnect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	x.close(Pending)
 	x.connect(ctx)
 	if st := x.Status(); st.State != Connected {
 		return fmt.Errorf("connecting to the MCP server %s: %s", name, st.Err)
@@ -219,6 +228,40 @@ func (s *Set) Close() {
 	}
 	wg.Wait()
 	s.wg.Wait()
+}
+
+// roots are the directories that servers may be told of.
+func (s *Set) roots() []*sdk.Root {
+	var out []*sdk.Root
+	for _, dir := range append([]string{s.o.Dir}, s.o.Roots()...) {
+		u := url.URL{Scheme: "file", Path: dir}
+		out = append(out, &sdk.Root{URI: u.String()})
+	}
+	return out
+}
+
+// RootsChanged tells the servers that the working directories are others now.
+func (s *Set) RootsChanged() {
+	now := s.roots()
+	for _, x := range s.list() {
+		x.mu.Lock()
+		c, old := x.peer, x.told
+		x.told = now
+		x.mu.Unlock()
+		if c == nil {
+			continue
+		}
+		var gone []string
+		for _, r := range old {
+			if !slices.ContainsFunc(now, func(n *sdk.Root) bool { return n.URI == r.URI }) {
+				gone = append(gone, r.URI)
+			}
+		}
+		if len(gone) > 0 {
+			c.RemoveRoots(gone...)
+		}
+		c.AddRoots(now...)
+	}
 }
 
 func (s *Set) changed(x *Server) {
@@ -357,6 +400,19 @@ func (s *Set) Prompt(ctx context.Context, p Prompt, args []string) ([]agent.Bloc
 		out = append(out, blocks([]sdk.Content{msg.Content})...)
 	}
 	return out, nil
+}
+
+// claim gives a tool its name: the plain one, unless another tool has it.
+func (s *Set) claim(server, tool string, plain bool) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	me := server + "\x00" + tool
+	name := ToolName(server, tool, func(n string) bool {
+		owner, taken := s.names[n]
+		return taken && owner != me || !plain && n == plainName(server, tool)
+	})
+	s.names[name] = me
+	return name
 }
 
 // progress tells the call with that token that it lives.

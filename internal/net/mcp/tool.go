@@ -30,8 +30,18 @@ type tool struct {
 // adapt makes tools of definitions. One that cannot be used is left out and
 // named; it costs no other.
 func (s *Server) adapt(defs []*sdk.Tool) (ts []*tool, skipped []Problem) {
+	// Of tools that the mapping makes equal the one that needs no mapping has
+	// the plain name, whatever the order of the list.
+	same := map[string]int{}
+	for _, d := range defs {
+		same[plainName(s.Name, d.Name)]++
+	}
 	seen := map[string]bool{}
 	for _, d := range defs {
+		if seen[d.Name] {
+			skipped = append(skipped, Problem{s.Name, "invalid_tool", fmt.Sprintf("the tool %q is left out: its name is there twice", d.Name)})
+			continue
+		}
 		schema, note, err := repair(d.InputSchema)
 		if err != nil || d.Name == "" {
 			if err == nil {
@@ -41,8 +51,8 @@ func (s *Server) adapt(defs []*sdk.Tool) (ts []*tool, skipped []Problem) {
 			continue
 		}
 		t := &tool{s: s, def: d, schema: schema, load: s.AlwaysLoad || d.Meta["anthropic/alwaysLoad"] == true}
-		t.name = ToolName(s.Name, d.Name, func(n string) bool { return seen[n] })
-		seen[t.name] = true
+		t.name = s.set.claim(s.Name, d.Name, same[plainName(s.Name, d.Name)] == 1 || clean(d.Name) == d.Name)
+		seen[d.Name] = true
 		t.desc = d.Description
 		if note != "" {
 			t.desc = strings.TrimSpace(t.desc + "\n" + note)
@@ -86,20 +96,26 @@ func (t *tool) Run(ctx context.Context, c agent.Call) (agent.Result, error) {
 		return agent.Failed(err.Error()), nil
 	}
 	r, err := t.once(ctx, cs, c, args)
-	if err != nil && errors.Is(err, sdk.ErrSessionMissing) {
-		// The server forgot the session before it looked at the call.
-		if cs, err = t.s.again(ctx, cs); err == nil {
-			r, err = t.once(ctx, cs, c, args)
+	for try := 0; err != nil && ctx.Err() == nil && try < 1; try++ {
+		// A server that forgot the session did so before it looked at the call.
+		forgotten := errors.Is(err, sdk.ErrSessionMissing)
+		if !forgotten && !lost(err) {
+			break
 		}
-	} else if err != nil && lost(err) && ctx.Err() == nil {
 		e, _ := t.Inspect(c.Input)
-		if !e.Idempotent {
-			res := agent.Failed(fmt.Sprintf("The connection to the MCP server %s was lost while %s ran: %v. Whether it took effect is unknown; look before you call it again.", t.s.Name, t.def.Name, err))
-			res.Unknown = true
-			return res, nil
+		if !forgotten && !e.Idempotent {
+			return t.unknown(err), nil
+		}
+		if forgotten {
+			t.s.lose(cs, err)
 		}
 		if cs, err = t.s.live(ctx); err == nil {
 			r, err = t.once(ctx, cs, c, args)
+		}
+	}
+	if clock, ok := errors.AsType[*clockError](err); ok {
+		if e, _ := t.Inspect(c.Input); !e.Idempotent {
+			return t.unknown(clock), nil
 		}
 	}
 	if err != nil {
@@ -114,16 +130,37 @@ func (t *tool) Run(ctx context.Context, c agent.Call) (agent.Result, error) {
 	return t.result(r), nil
 }
 
+// unknown is the result of a call that may have taken effect.
+func (t *tool) unknown(err error) agent.Result {
+	res := agent.Failed(fmt.Sprintf("The answer of the MCP server %s to %s did not arrive: %v. Whether the call took effect is unknown; look before you call it again.", t.s.Name, t.def.Name, err))
+	res.Unknown = true
+	return res
+}
+
 // lost says whether err means that the connection went away, as against an
-// answer that is an error.
+// answer that is an error, or a clock that ran out.
 func lost(err error) bool {
 	if _, ok := rpcError(err); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*clockError](err); ok {
 		return false
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-var errIdle = errors.New("nothing was heard of it for too long")
+// A clockError says which clock of a call ran out.
+type clockError struct {
+	after time.Duration
+	idle  bool
+}
+
+func (e *clockError) Error() string {
+	if e.idle {
+		return fmt.Sprintf("nothing was heard of it for %s", e.after)
+	}
+	return fmt.Sprintf("it took longer than %s", e.after)
+}
 
 // once makes the call under its clocks; progress winds the idle clock up.
 func (t *tool) once(ctx context.Context, cs *sdk.ClientSession, c agent.Call, args map[string]any) (*sdk.CallToolResult, error) {
@@ -138,11 +175,21 @@ func (t *tool) once(ctx context.Context, cs *sdk.ClientSession, c agent.Call, ar
 		}
 	}
 	idle = max(idle, t.s.Timeout)
-	ctx, cancelTotal := context.WithTimeoutCause(ctx, total, fmt.Errorf("it took longer than %s", total))
+	ctx, cancelTotal := context.WithTimeoutCause(ctx, total, &clockError{after: total})
 	defer cancelTotal()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	clock := time.AfterFunc(idle, func() { cancel(fmt.Errorf("%w (%s)", errIdle, idle)) })
+	var clock *time.Timer
+	wound := make(chan struct{})
+	clock = time.AfterFunc(idle, func() {
+		<-wound
+		if t.s.asking.Load() > 0 { // a person takes the time a person takes
+			clock.Reset(idle)
+			return
+		}
+		cancel(&clockError{after: idle, idle: true})
+	})
+	close(wound)
 	defer clock.Stop()
 	token, done := t.s.set.expect(func(text string) {
 		clock.Reset(idle)
@@ -156,7 +203,7 @@ func (t *tool) once(ctx context.Context, cs *sdk.ClientSession, c agent.Call, ar
 	p.SetProgressToken(token)
 	r, err := cs.CallTool(ctx, p)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w", context.Cause(ctx))
+		err = context.Cause(ctx)
 	}
 	return r, err
 }
@@ -294,6 +341,8 @@ func (s *Server) elicit(ctx context.Context, p *sdk.ElicitParams) *sdk.ElicitRes
 	if err != nil {
 		return cancelled
 	}
+	s.asking.Add(1)
+	defer s.asking.Add(-1)
 	a, err := s.set.o.Ask(ctx, agent.Question{Kind: agent.AskElicit, Name: s.Name, Payload: raw, Title: p.Message})
 	if err != nil || a.Err != "" {
 		return cancelled

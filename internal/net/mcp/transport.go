@@ -35,6 +35,25 @@ func (c mended) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return m, err
 }
 
+// mend is the same for a message that is not decoded yet. It returns nil for
+// what is no message.
+func mend(data []byte) []byte {
+	m, err := jsonrpc.DecodeMessage(data)
+	if err != nil {
+		return nil
+	}
+	r, ok := m.(*jsonrpc.Response)
+	if !ok || !bytes.Contains(r.Result, []byte(`"content"`)) {
+		return data
+	}
+	r.Result = known(r.Result)
+	out, err := jsonrpc.EncodeMessage(r)
+	if err != nil {
+		return data
+	}
+	return out
+}
+
 // known rewrites content of kinds the SDK does not know as text: one odd block
 // must not cost the whole result.
 func known(result json.RawMessage) json.RawMessage {
@@ -220,11 +239,14 @@ func (h *hosted) Write(_ context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	q := agent.Question{Kind: agent.AskMCP, Name: h.name, Payload: raw, OneWay: !isReq || !req.IsCall()}
+	if q.OneWay {
+		// It waits for no answer, and must stand in front of what is written
+		// next: servers refuse requests before notifications/initialized.
+		_, err := h.ask(h.ctx, q)
+		return err
+	}
 	h.wg.Go(func() {
 		a, err := h.ask(h.ctx, q)
-		if q.OneWay {
-			return
-		}
 		if err == nil && a.Err != "" {
 			err = errors.New(a.Err)
 		}
@@ -280,8 +302,8 @@ func (*hosted) SessionID() string { return "" }
 // A socket is a connection over a web socket, a message a text frame.
 type socket struct{ c *websocket.Conn }
 
-func dialSocket(ctx context.Context, client *http.Client, url string, header http.Header) (*socket, error) {
-	c, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, HTTPHeader: header, Subprotocols: []string{"mcp"}})
+func dialSocket(ctx context.Context, client *http.Client, url string) (*socket, error) {
+	c, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{"mcp"}})
 	if resp != nil && resp.Body != nil {
 		resp.Body.Close()
 	}
@@ -314,3 +336,30 @@ func (s *socket) Write(ctx context.Context, m jsonrpc.Message) error {
 
 func (s *socket) Close() error    { return s.c.Close(websocket.StatusNormalClosure, "") }
 func (*socket) SessionID() string { return "" }
+
+// An events is a connection over the older pair of an event stream and posts.
+// Its stream lives as long as the context of Connect, which is therefore the
+// connection's own.
+type events struct {
+	sdk.Connection
+	cancel context.CancelFunc
+}
+
+func dialEvents(ctx context.Context, url string, client *http.Client) (*events, error) {
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	c, err := (&sdk.SSEClientTransport{Endpoint: url, HTTPClient: client, MaxEventSize: maxLine}).Connect(life)
+	if err != nil || !stop() {
+		cancel()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+	return &events{c, cancel}, nil
+}
+
+func (e *events) Close() error {
+	defer e.cancel()
+	return e.Connection.Close()
+}
