@@ -226,7 +226,8 @@ func bwrapArgs(o Options, r Rules, p layout, dir string) []string {
 	if o.NestedProc {
 		a = append(a, "--ro-bind", "/proc", "/proc")
 	} else {
-		a = append(a, "--proc", "/proc")
+		// Read-only: root inside is root to /proc/sys.
+		a = append(a, "--proc", "/proc", "--remount-ro", "/proc")
 	}
 	for i, m := range p.mounts {
 		switch {

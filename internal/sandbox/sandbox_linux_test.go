@@ -40,7 +40,7 @@ func box(t *testing.T, o sandbox.Options) *sandbox.Box {
 // run runs a script confined and returns what it wrote and how it ended.
 func run(t *testing.T, b *sandbox.Box, r sandbox.Rules, script string) (string, proc.Exit) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	dir := r.Root
 	if dir == "" {

@@ -83,7 +83,7 @@ func confineFiles(in sandbox.Inner) error {
 	set := int(r)
 	defer unix.Close(set)
 	if in.Files {
-		for _, path := range append([]string{"/dev", "/proc"}, in.Write...) {
+		for _, path := range append(devices(), in.Write...) {
 			if err := allowPath(set, path, attr.files); err != nil {
 				return err
 			}
@@ -99,6 +99,12 @@ func confineFiles(in sandbox.Inner) error {
 		return fmt.Errorf("entering Landlock: %w", e)
 	}
 	return nil
+}
+
+// devices are what may be written of /dev: nothing that is a disk. Of /proc
+// nothing may.
+func devices() []string {
+	return []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"}
 }
 
 // allowPath lets path and what is below it be changed.
