@@ -15,6 +15,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -42,8 +43,8 @@ type App struct {
 
 	o    Options
 	env  environment
-	cfg  *config
-	root string // the configuration root, ~/.claude
+	conf atomic.Pointer[config] // what the settings say now
+	root string                 // the configuration root, ~/.claude
 	home string
 	id   string // of the session
 
@@ -152,6 +153,9 @@ func (a *App) emit(parent agent.CallID, id string, b agent.Body) {
 		a.Session.Emit(parent, id, b)
 	}
 }
+
+// cfg is what the settings say now.
+func (a *App) cfg() *config { return a.conf.Load() }
 
 // cwd is where tools run now.
 func (a *App) cwd() string {
@@ -273,10 +277,10 @@ func (a *App) startMode() agent.Mode {
 		return a.o.Mode
 	case a.loaded != nil && a.loaded.Mode != "" && a.loaded.Mode != agent.ModePlan && a.loaded.Mode != agent.ModeBypass:
 		return a.loaded.Mode
-	case a.cfg.mode != "" && !a.o.Print:
-		return a.cfg.mode
-	case a.cfg.mode != "":
-		return a.cfg.mode
+	case a.cfg().mode != "" && !a.o.Print:
+		return a.cfg().mode
+	case a.cfg().mode != "":
+		return a.cfg().mode
 	}
 	return agent.ModeDefault
 }

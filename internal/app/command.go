@@ -252,7 +252,7 @@ func (a *App) slashStatus(context.Context, string) (session.Expansion, error) {
 	for _, s := range a.dialer.Settings() {
 		fmt.Fprintf(&b, "%s: %s\n", s.Name, s.Value)
 	}
-	fmt.Fprintf(&b, "settings: %s", strings.Join(a.cfg.files, ", "))
+	fmt.Fprintf(&b, "settings: %s", strings.Join(a.cfg().files, ", "))
 	return session.Expansion{Local: b.String()}, nil
 }
 

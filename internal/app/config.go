@@ -90,7 +90,7 @@ func (a *App) readSettings(context.Context) error {
 		over[x.Name] = x.Value
 	}
 	a.env = newEnvironment(a.o.Environ, over)
-	a.cfg = read(v)
+	a.conf.Store(read(v))
 	return nil
 }
 
@@ -261,10 +261,10 @@ func managedDir() string { return settings.ManagedDir(runtime.GOOS) }
 // rules. Settings with a rule that cannot be read, which was not there before,
 // are refused, and all stays as it was.
 func (a *App) reread(v *settings.Value) error {
-	if bad := v.Refusal(); len(bad) > len(a.cfg.value.Refusal()) {
+	if bad := v.Refusal(); len(bad) > len(a.cfg().value.Refusal()) {
 		return fmt.Errorf("the settings hold a rule that cannot be read: %s", bad[len(bad)-1])
 	}
-	a.cfg = read(v)
+	a.conf.Store(read(v))
 	a.setHooks()
 	return a.setRules()
 }
@@ -340,7 +340,7 @@ func (a *App) updateSettings(ctx context.Context, raw json.RawMessage) (any, err
 	if err := a.edit(ctx, layer, changes...); err != nil {
 		return nil, err
 	}
-	return nil, a.reread(a.cfg.value.Reload())
+	return nil, a.reread(a.cfg().value.Reload())
 }
 
 func layerNamed(source string) (settings.Layer, error) {
@@ -357,7 +357,7 @@ func layerNamed(source string) (settings.Layer, error) {
 
 // edit changes a settings file, every other byte kept.
 func (a *App) edit(ctx context.Context, l settings.Layer, changes ...settings.Change) error {
-	file, err := a.cfg.value.File(l)
+	file, err := a.cfg().value.File(l)
 	if err != nil {
 		return err
 	}

@@ -263,7 +263,7 @@ func (a *App) render(ctx context.Context, s skill.Skill, args string) (string, e
 	if _, effort := a.Session.Thinking(); effort != "" || s.Effort != "" {
 		v.Vars["CLAUDE_EFFORT"] = or(s.Effort, effort)
 	}
-	if !a.cfg.noSkillShell || s.Source == "managed" || s.Source == "bundled" {
+	if !a.cfg().noSkillShell || s.Source == "managed" || s.Source == "bundled" {
 		v.Run = a.injected
 	}
 	return v.Render(ctx)

@@ -23,8 +23,8 @@ func (a *App) listen(context.Context) error {
 		Common: a.hookFields, Cwd: a.cwd, Project: a.o.Cwd, Home: a.home,
 		Env: a.hookEnv(), EnvFile: a.hookEnvFile, ShellPrefix: a.env.get("CLAUDE_CODE_SHELL_PREFIX"),
 		Post:     a.postHook,
-		AllowURL: func(u string) bool { return a.cfg.allowHookURL == nil || a.cfg.allowHookURL(u) },
-		AllowVar: func(n string) bool { return a.cfg.allowHookVar == nil || a.cfg.allowHookVar(n) },
+		AllowURL: func(u string) bool { return a.cfg().allowHookURL == nil || a.cfg().allowHookURL(u) },
+		AllowVar: func(n string) bool { return a.cfg().allowHookVar == nil || a.cfg().allowHookVar(n) },
 		TypeOf:   a.typeOf,
 		Call:     a.hookTool, Ask: a.hookModel, Work: a.hookAgent, Host: a.ask,
 		Matches: a.matches, Emit: func(call agent.CallID, b agent.Hooked) { a.emit("", "", b) },
@@ -41,7 +41,7 @@ func (a *App) setHooks() {
 	a.lock()
 	for _, layer := range []settings.Layer{settings.Managed, settings.Flag, settings.Local, settings.Project, settings.User} {
 		var all []hook.Handler
-		for _, src := range a.cfg.hooks {
+		for _, src := range a.cfg().hooks {
 			if src.layer != string(layer) {
 				continue
 			}

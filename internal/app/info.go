@@ -26,7 +26,7 @@ import (
 func (a *App) info() agent.Info {
 	i := agent.Info{
 		Session: a.sessionID(), Cwd: a.cwd(), Version: a.o.Version, Servers: a.servers(), Commands: a.commands(),
-		Agents: subagent.Infos(a.ext.definitions()), OutputStyle: or(a.cfg.outputStyle, "default"), KeySource: a.keySource(),
+		Agents: subagent.Infos(a.ext.definitions()), OutputStyle: or(a.cfg().outputStyle, "default"), KeySource: a.keySource(),
 		MemoryDir: a.memoryDir(), Tools: a.allTools(), Sandboxed: a.confined != nil,
 	}
 	if dirs := a.directories(); len(dirs) > 1 {
@@ -122,10 +122,10 @@ func (a *App) toolSearch() bool {
 func (a *App) memoryDir() string {
 	if on, ok := a.env.choice("CLAUDE_CODE_DISABLE_AUTO_MEMORY"); ok && on || a.root == "" || a.o.SafeMode || a.o.Restricted {
 		return ""
-	} else if !ok && (a.o.Bare || !a.cfg.autoMemory) {
+	} else if !ok && (a.o.Bare || !a.cfg().autoMemory) {
 		return ""
 	}
-	if d := a.cfg.memoryDir; d != "" {
+	if d := a.cfg().memoryDir; d != "" {
 		return d
 	}
 	return filepath.Join(a.store.Dir(a.projectRoot()), "memory")

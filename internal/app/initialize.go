@@ -134,7 +134,7 @@ func (a *App) initialize(ctx context.Context, raw json.RawMessage) (any, error) 
 		}
 		ans.Agents = append(ans.Agents, row)
 	}
-	ans.Style, ans.Styles = or(a.cfg.outputStyle, "default"), a.styleNames()
+	ans.Style, ans.Styles = or(a.cfg().outputStyle, "default"), a.styleNames()
 	ans.Models, ans.PID, ans.Version = a.models(), os.Getpid(), a.o.Version
 	provider := "firstParty"
 	if !a.firstParty() {

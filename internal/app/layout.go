@@ -56,7 +56,7 @@ func (l *layout) sections() []prompt.Section {
 	if l.add != nil {
 		o.Append = *l.add
 	}
-	if s := a.ext.style(a.cfg.outputStyle); s.Name != "" {
+	if s := a.ext.style(a.cfg().outputStyle); s.Name != "" {
 		o.Style = s
 	}
 	if d, ok := a.mainAgent(); ok {
@@ -133,7 +133,7 @@ func (l *layout) answered(id string, u agent.Usage) {
 func (a *App) compactLimits(name string) compact.Limits {
 	spec := a.model.Resolve(name)
 	l := compact.Wish{
-		Window: spec.Window, Assumed: !spec.Known, Enabled: a.cfg.autoCompact, Setting: a.cfg.autoCompactWindow,
+		Window: spec.Window, Assumed: !spec.Known, Enabled: a.cfg().autoCompact, Setting: a.cfg().autoCompactWindow,
 		Flag: a.o.Autocompact, Env: a.env.get,
 	}.Limits()
 	for _, p := range l.Problems {
@@ -188,10 +188,10 @@ func (l *layout) load(ctx context.Context, why memory.Reason) *memory.Set {
 	a := l.a
 	set := memory.Load(ctx, memory.Options{
 		FS: a.fs(), Cwd: a.o.Cwd, Root: a.projectRoot(), Home: a.home, ConfigDir: a.root, ManagedDir: managedDir(),
-		ManagedText: a.cfg.managedMemory, AutoDir: a.memoryDir(), AddDirs: a.memoryDirs(),
+		ManagedText: a.cfg().managedMemory, AutoDir: a.memoryDir(), AddDirs: a.memoryDirs(),
 		NoUser: !a.source("user"), NoProject: !a.source("project"), NoLocal: !a.source("local"),
 		Off:      a.o.Bare || a.o.SafeMode || a.env.on("CLAUDE_CODE_DISABLE_CLAUDE_MDS") || a.o.Restricted,
-		Excludes: a.cfg.memoryExcludes, Denied: a.denied, Reason: why,
+		Excludes: a.cfg().memoryExcludes, Denied: a.denied, Reason: why,
 		AllowImport: func(_, path string) bool { return strings.HasPrefix(path, a.projectRoot()+"/") },
 	})
 	for _, p := range set.Problems {
@@ -220,7 +220,7 @@ func (l *layout) notes(ctx context.Context, why memory.Reason, hooks []string) [
 	}
 	if a.tools.Lookup("Skill") != nil {
 		list, dropped := skill.Listing(a.listed(), skill.Budget{
-			Total: a.env.number("SLASH_COMMAND_TOOL_CHAR_BUDGET", 0), Each: a.cfg.skillChars, Show: a.cfg.skillShow,
+			Total: a.env.number("SLASH_COMMAND_TOOL_CHAR_BUDGET", 0), Each: a.cfg().skillChars, Show: a.cfg().skillShow,
 		})
 		o.Skills = list
 		if dropped > 0 {
@@ -299,7 +299,7 @@ func (a *App) surroundings() window.Environment {
 // of one, without git, or when it takes too long.
 func (a *App) git(ctx context.Context) string {
 	root := gitRoot(a.o.Cwd)
-	if root == "" || a.cfg.noGit || a.env.on("CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS") {
+	if root == "" || a.cfg().noGit || a.env.on("CLAUDE_CODE_DISABLE_GIT_INSTRUCTIONS") {
 		return ""
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
@@ -360,7 +360,7 @@ func (a *App) source(name string) bool {
 
 // mainAgent is the definition the main conversation runs as, if one was named.
 func (a *App) mainAgent() (subagent.Definition, bool) {
-	name := or(a.o.Agent, a.cfg.agent)
+	name := or(a.o.Agent, a.cfg().agent)
 	if name == "" {
 		return subagent.Definition{}, false
 	}

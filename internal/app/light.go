@@ -28,7 +28,7 @@ func Settings(ctx context.Context, o Options) (*settings.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.cfg.value, nil
+	return a.cfg().value, nil
 }
 
 // Policy returns the permission policy that a session would begin with.

@@ -63,13 +63,13 @@ func (a *App) refreshSettings(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.loaded == nil {
-		w.loaded = a.cfg.value
+		w.loaded = a.cfg().value
 	}
 	if len(w.loaded.Changed()) == 0 {
 		return
 	}
-	files := a.cfg.value.Changed()
-	next := a.cfg.value.Reload()
+	files := a.cfg().value.Changed()
+	next := a.cfg().value.Reload()
 	w.loaded = next
 	refused := false
 	for _, f := range files {
@@ -96,7 +96,7 @@ func (a *App) refreshSettings(ctx context.Context) {
 // sourceOf is what hooks call the layer of a settings file.
 func (a *App) sourceOf(file string) string {
 	for layer, name := range map[settings.Layer]string{settings.User: "user_settings", settings.Project: "project_settings", settings.Local: "local_settings"} {
-		if f, err := a.cfg.value.File(layer); err == nil && f == file {
+		if f, err := a.cfg().value.File(layer); err == nil && f == file {
 			return name
 		}
 	}
@@ -131,7 +131,7 @@ func (a *App) refreshExtensions(ctx context.Context) {
 
 // announce tells the model of skills with its next request.
 func (a *App) announce(why string, ss []skill.Skill) {
-	list, _ := skill.Listing(ss, skill.Budget{Each: a.cfg.skillChars, Show: a.cfg.skillShow})
+	list, _ := skill.Listing(ss, skill.Budget{Each: a.cfg().skillChars, Show: a.cfg().skillShow})
 	if list == "" || a.tools.Lookup("Skill") == nil {
 		return
 	}
@@ -461,5 +461,5 @@ func (a *App) typeOf(id string) string {
 
 // lock applies the settings' locks on hooks.
 func (a *App) lock() {
-	a.hooks.Lock(hook.Locks{Disabled: a.cfg.noHooks || a.o.Bare, ManagedOnly: a.cfg.managedHooks || a.o.SafeMode})
+	a.hooks.Lock(hook.Locks{Disabled: a.cfg().noHooks || a.o.Bare, ManagedOnly: a.cfg().managedHooks || a.o.SafeMode})
 }

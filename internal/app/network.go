@@ -59,7 +59,7 @@ func (a *App) modelOptions() (model.Options, error) {
 	}
 	o.UserAgent, o.Session, o.Fallback = a.userAgent(), a.sessionID, a.fallback()
 	o.Betas = append(o.Betas, a.o.Betas...)
-	o.Models.Overrides = a.cfg.modelOverrides
+	o.Models.Overrides = a.cfg().modelOverrides
 	if a.o.BaseURL != "" {
 		o.BaseURL = a.o.BaseURL
 	}
@@ -70,7 +70,7 @@ func (a *App) modelOptions() (model.Options, error) {
 	if o.Auth.Key == "" && o.Auth.Token == "" {
 		o.Auth.Token = a.env.get("CLAUDE_CODE_OAUTH_TOKEN")
 	}
-	if a.cfg.keyHelper != "" {
+	if a.cfg().keyHelper != "" {
 		o.Auth.Helper = a.helperKey
 	}
 	return o, nil
@@ -80,7 +80,7 @@ func (a *App) modelOptions() (model.Options, error) {
 func (a *App) helperKey(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	spec := proc.Shell("", a.cfg.keyHelper)
+	spec := proc.Shell("", a.cfg().keyHelper)
 	spec.Env, spec.Dir = a.env.list, a.o.Cwd
 	out, err := proc.Run(ctx, spec, proc.Options{Guard: &a.guard}, 64<<10)
 	if err != nil {
@@ -99,7 +99,7 @@ func (a *App) keySource() string {
 		return "ANTHROPIC_API_KEY"
 	case a.env.get("ANTHROPIC_AUTH_TOKEN") != "":
 		return "ANTHROPIC_AUTH_TOKEN"
-	case a.cfg.keyHelper != "":
+	case a.cfg().keyHelper != "":
 		return "apiKeyHelper"
 	}
 	return "none"
@@ -142,7 +142,7 @@ func (a *App) modelName() string {
 		name = a.loaded.Model
 	}
 	if name == "" {
-		name = a.cfg.model
+		name = a.cfg().model
 	}
 	if name == "" {
 		name = model.Default
@@ -169,7 +169,7 @@ func (a *App) fallback() []string {
 	if len(a.o.Fallback) > 0 {
 		return a.o.Fallback
 	}
-	return a.cfg.fallback
+	return a.cfg().fallback
 }
 
 // thinking is how much the model may think, where something asks for other
@@ -179,7 +179,7 @@ func (a *App) thinking() (agent.Thought, string) {
 	switch budget := a.o.ThinkingTokens; {
 	case a.o.Thinking != "":
 		t.Type = a.o.Thinking
-	case a.o.ThinkingSet && budget == 0, a.env.on("CLAUDE_CODE_DISABLE_THINKING"), a.cfg.noThinking:
+	case a.o.ThinkingSet && budget == 0, a.env.on("CLAUDE_CODE_DISABLE_THINKING"), a.cfg().noThinking:
 		t.Type = "disabled"
 	case a.o.ThinkingSet:
 		t.Type, t.Budget = "enabled", budget
@@ -190,7 +190,7 @@ func (a *App) thinking() (agent.Thought, string) {
 			t.Type = "disabled"
 		}
 	}
-	effort := or(a.o.Effort, a.cfg.effort)
+	effort := or(a.o.Effort, a.cfg().effort)
 	if e := a.env.get("CLAUDE_CODE_EFFORT_LEVEL"); e != "" {
 		effort = e
 	}
@@ -202,7 +202,7 @@ func (a *App) thinking() (agent.Thought, string) {
 
 // price is the cost of a response by the list.
 func (a *App) price(model string, u agent.Usage) float64 {
-	r, _ := a.cfg.prices.Of(model)
+	r, _ := a.cfg().prices.Of(model)
 	return r.Cost(price.Tokens{Input: u.In, Output: u.Out, CacheRead: u.CacheRead, CacheWrite5m: u.CacheWrite5m, CacheWrite1h: u.CacheWrite1h, WebSearches: u.WebSearches})
 }
 

@@ -56,8 +56,8 @@ func (a *App) judge(ctx context.Context) error {
 
 // policyConfig is what the settings and the command line say about permissions.
 func (a *App) policyConfig(mode agent.Mode) policy.Config {
-	rules := append([]policy.Rule(nil), a.cfg.rules...)
-	if !a.cfg.managedOnly {
+	rules := append([]policy.Rule(nil), a.cfg().rules...)
+	if !a.cfg().managedOnly {
 		for _, l := range []struct {
 			v    agent.Verdict
 			list []string
@@ -68,9 +68,9 @@ func (a *App) policyConfig(mode agent.Mode) policy.Config {
 		}
 	}
 	return policy.Config{
-		Mode: mode, Rules: rules, Cwd: a.o.Cwd, Home: a.home, Dirs: append(append([]string(nil), a.o.Directories...), a.cfg.dirs...),
-		ManagedOnly: a.cfg.managedOnly, Untrusted: !a.cfg.trusted, NoBypass: a.cfg.noBypass, NoAuto: a.cfg.noAuto,
-		CanBypass: a.o.AllowBypass, ClassifyAll: a.cfg.classifyAll,
+		Mode: mode, Rules: rules, Cwd: a.o.Cwd, Home: a.home, Dirs: append(append([]string(nil), a.o.Directories...), a.cfg().dirs...),
+		ManagedOnly: a.cfg().managedOnly, Untrusted: !a.cfg().trusted, NoBypass: a.cfg().noBypass, NoAuto: a.cfg().noAuto,
+		CanBypass: a.o.AllowBypass, ClassifyAll: a.cfg().classifyAll,
 		Resolve: resolvePath, Expand: expandPattern, Lookup: a.which,
 		IsRepo:      func(dir string) bool { _, err := os.Lstat(filepath.Join(dir, ".git")); return err == nil },
 		Exported:    func(name string) bool { _, ok := a.env.at[name]; return ok },
@@ -181,7 +181,7 @@ func preapproved(host string) bool {
 // classify is the judgement of auto mode: the small model, with the
 // conversation in words and never the results of tools.
 func (a *App) classify(ctx context.Context, c agent.Call, story string) (agent.Decision, error) {
-	text := classifierPrompt(a.cfg.autoRules, story, c)
+	text := classifierPrompt(a.cfg().autoRules, story, c)
 	answer, err := a.complete(ctx, a.small(), "classifier", text)
 	if err != nil {
 		return agent.Decision{}, err

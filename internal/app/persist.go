@@ -173,7 +173,7 @@ func (a *App) checkpointing() bool {
 	if a.o.Print {
 		return a.env.on("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING") || a.o.RewindFiles != ""
 	}
-	return a.cfg.checkpoints
+	return a.cfg().checkpoints
 }
 
 func (a *App) sessionID() string {
@@ -229,7 +229,7 @@ func (a *App) rename(title string) error {
 // sweep removes sessions that are older than the settings keep them. It is
 // housekeeping: nobody waits for it, and what fails is tried next time.
 func (a *App) sweep() {
-	if a.o.NoPersistence || a.root == "" || a.cfg.cleanupDays <= 0 {
+	if a.o.NoPersistence || a.root == "" || a.cfg().cleanupDays <= 0 {
 		return
 	}
 	stamp := filepath.Join(a.root, ".last-cleanup")
@@ -243,7 +243,7 @@ func (a *App) sweep() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = a.store.Sweep(ctx, time.Now().AddDate(0, 0, -a.cfg.cleanupDays))
+		_, _ = a.store.Sweep(ctx, time.Now().AddDate(0, 0, -a.cfg().cleanupDays))
 	}()
 	a.onClose(func() { cancel(); <-done })
 }

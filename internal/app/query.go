@@ -73,7 +73,7 @@ func (a *App) rewind(r checkpoint.Rewind) rewound {
 func (a *App) settingsQuery(context.Context, json.RawMessage) (any, error) {
 	_, effort := a.Session.Thinking()
 	return map[string]any{
-		"effective": a.cfg.effective(), "sources": a.cfg.sources(),
+		"effective": a.cfg().effective(), "sources": a.cfg().sources(),
 		"applied": map[string]any{"model": a.Session.Model(), "effort": effort},
 	}, nil
 }

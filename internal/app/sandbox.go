@@ -46,7 +46,7 @@ type boxSettings struct {
 
 // openSandbox finds out what confinement there is, if the settings want one.
 func (a *App) openSandbox(ctx context.Context) error {
-	v := a.cfg.value
+	v := a.cfg().value
 	if !v.Bool(false, "sandbox", "enabled") {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (a *App) boxPolicy() policy.Sandbox {
 	if a.confined == nil {
 		return policy.Sandbox{}
 	}
-	v := a.cfg.value
+	v := a.cfg().value
 	level := a.confined.box.Level()
 	return policy.Sandbox{
 		Enabled: true,
@@ -141,7 +141,7 @@ func (a *App) wrapCommand(command string, outside bool) (proc.Wrap, func(string)
 // confineCommand confines one command, unless it is set to run outside.
 func (a *App) confineCommand(command string, outside bool) (proc.Wrap, func(string) string) {
 	c := a.confined
-	if c == nil || outside && a.cfg.value.Bool(true, "sandbox", "allowUnsandboxedCommands") || a.gate.Policy().Excluded(command) {
+	if c == nil || outside && a.cfg().value.Bool(true, "sandbox", "allowUnsandboxedCommands") || a.gate.Policy().Excluded(command) {
 		return nil, nil
 	}
 	call := &egress.Call{Name: command}
@@ -189,7 +189,7 @@ func (a *App) boxWrites(dir string) []string {
 // boxRules are the rules for a command that starts in dir, as the settings
 // and the permission rules stand now.
 func (a *App) boxRules(dir string) sandbox.Rules {
-	v := a.cfg.value
+	v := a.cfg().value
 	scratch := filepath.Join(filepath.Dir(a.taskDir()), "tmp")
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		scratch = ""
@@ -242,7 +242,7 @@ func (a *App) boxRules(dir string) sandbox.Rules {
 func (a *App) eachLayer(f func(settings.Layer, *boxSettings)) {
 	for _, l := range []settings.Layer{settings.User, settings.Project, settings.Local, settings.Flag, settings.Managed} {
 		var s boxSettings
-		_ = json.Unmarshal(a.cfg.value.LayerJSON(l), &s) // one member of a wrong type leaves the others
+		_ = json.Unmarshal(a.cfg().value.LayerJSON(l), &s) // one member of a wrong type leaves the others
 		f(l, &s)
 	}
 }
@@ -295,7 +295,7 @@ func (a *App) rulePath(r policy.Rule, body string) string {
 
 // domains are the hosts that commands may reach, as things stand now.
 func (a *App) domains() egress.Rules {
-	v := a.cfg.value
+	v := a.cfg().value
 	managed := v.Bool(false, "sandbox", "network", "allowManagedDomainsOnly")
 	var allow, deny []string
 	a.eachLayer(func(l settings.Layer, s *boxSettings) {
