@@ -3,12 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,7 +13,6 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/lib/termsafe"
 	"github.com/seed-eb844fcb/cinch/internal/policy"
 	"github.com/seed-eb844fcb/cinch/internal/policy/report"
-	"github.com/seed-eb844fcb/cinch/internal/settings"
 	"github.com/seed-eb844fcb/cinch/internal/ui/line"
 )
 
@@ -172,192 +168,6 @@ func (p *program) hooks(args []string) int {
 		return p.fail(err)
 	}
 	return 0
-}
-
-// mcp changes and shows the configured MCP servers.
-func (p *program) mcp(args []string) int {
-	const usage = "usage: cinch mcp add [-s SCOPE] [-t TYPE] [-e K=V] [-H 'N: v'] NAME COMMAND|URL [ARGS] | add-json NAME JSON | list | get NAME | remove NAME"
-	if len(args) == 0 {
-		return p.fail(usagef(usage))
-	}
-	o, err := p.light()
-	if err != nil {
-		return p.fail(err)
-	}
-	ctx, cancel := within(2 * time.Minute)
-	defer cancel()
-	switch verb := args[0]; verb {
-	case "add":
-		return p.mcpAdd(ctx, o, args[1:])
-	case "add-json":
-		scope, rest, err := scopeOf(args[1:])
-		if err != nil || len(rest) != 2 || !json.Valid([]byte(rest[1])) {
-			return p.fail(usagef("usage: cinch mcp add-json [-s local|user|project] NAME JSON"))
-		}
-		return p.mcpSave(ctx, o, scope, rest[0], json.RawMessage(rest[1]))
-	case "list", "get":
-		return p.mcpShow(o, args[1:])
-	case "remove":
-		scope, rest, err := scopeOf(args[1:])
-		if err != nil || len(rest) != 1 {
-			return p.fail(usagef("usage: cinch mcp remove [-s local|user|project] NAME"))
-		}
-		return p.mcpSave(ctx, o, scope, rest[0], nil)
-	}
-	return p.fail(usagef(usage))
-}
-
-// scopeOf takes -s SCOPE out of args.
-func scopeOf(args []string) (scope string, rest []string, err error) {
-	scope = "local"
-	for i := 0; i < len(args); i++ {
-		if args[i] == "-s" || args[i] == "--scope" {
-			if i+1 == len(args) {
-				return "", nil, errors.New("no scope")
-			}
-			i++
-			scope = args[i]
-			continue
-		}
-		rest = append(rest, args[i])
-	}
-	if scope != "local" && scope != "user" && scope != "project" {
-		err = fmt.Errorf("the scope %q is none of local, user, project", scope)
-	}
-	return scope, rest, err
-}
-
-func (p *program) mcpAdd(ctx context.Context, o app.Options, args []string) int {
-	entry := map[string]any{}
-	env, header := map[string]string{}, map[string]string{}
-	kind, scope := "stdio", "local"
-	var words []string
-	for i := 0; i < len(args); i++ {
-		a := args[i]
-		if a == "--" {
-			words = append(words, args[i+1:]...)
-			break
-		}
-		if !strings.HasPrefix(a, "-") || len(words) > 1 {
-			words = append(words, a)
-			continue
-		}
-		if i+1 == len(args) {
-			return p.fail(usagef("option '%s' argument missing", a))
-		}
-		i++
-		v := args[i]
-		switch a {
-		case "-t", "--transport", "--type":
-			kind = v
-		case "-s", "--scope":
-			scope = v
-		case "-e", "--env":
-			k, x, ok := strings.Cut(v, "=")
-			if !ok {
-				return p.fail(usagef("option '-e' takes KEY=VALUE, not %q", v))
-			}
-			env[k] = x
-		case "-H", "--header":
-			k, x, ok := strings.Cut(v, ":")
-			if !ok {
-				return p.fail(usagef("option '-H' takes 'Name: value', not %q", v))
-			}
-			header[strings.TrimSpace(k)] = strings.TrimSpace(x)
-		default:
-			return p.fail(usagef("unknown option '%s'", a))
-		}
-	}
-	if _, _, err := scopeOf([]string{"-s", scope}); err != nil {
-		return p.fail(usagef("%v", err))
-	}
-	if len(words) < 2 {
-		return p.fail(usagef("usage: cinch mcp add [options] NAME COMMAND|URL [ARGS]"))
-	}
-	entry["type"] = kind
-	switch kind {
-	case "stdio":
-		entry["command"] = words[1]
-		entry["args"] = words[2:]
-		if len(env) > 0 {
-			entry["env"] = env
-		}
-	case "http", "sse", "ws":
-		entry["url"] = words[1]
-		if len(header) > 0 {
-			entry["headers"] = header
-		}
-	default:
-		return p.fail(usagef("the type %q is none of stdio, http, sse, ws", kind))
-	}
-	raw, err := json.Marshal(entry)
-	if err != nil {
-		return p.fail(err)
-	}
-	return p.mcpSave(ctx, o, scope, words[0], raw)
-}
-
-// mcpSave writes or removes an entry in the file of its scope.
-func (p *program) mcpSave(ctx context.Context, o app.Options, scope, name string, entry json.RawMessage) int {
-	path := []string{"mcpServers", name}
-	if scope == "local" {
-		path = append([]string{"projects", o.Cwd}, path...)
-	}
-	ch := settings.Change{Op: settings.Set, Path: path, Value: entry}
-	if entry == nil {
-		ch = settings.Change{Op: settings.Delete, Path: path}
-	}
-	var file string
-	var err error
-	if scope == "project" {
-		file = filepath.Join(o.Cwd, ".mcp.json")
-		err = settings.Editor{}.Edit(ctx, file, ch)
-	} else {
-		file, err = app.EditState(ctx, o, ch)
-	}
-	if err != nil {
-		return p.fail(err)
-	}
-	what := "added to"
-	if entry == nil {
-		what = "removed from"
-	}
-	fmt.Fprintf(p.stdout, "%s %s %s (%s)\n", name, what, file, scope)
-	return 0
-}
-
-// mcpShow connects to the servers and tells how that went.
-func (p *program) mcpShow(o app.Options, args []string) int {
-	o.Print, o.NoPersistence = true, true
-	return p.run(o, func(ctx context.Context, a *app.App) int {
-		rows, err := a.Servers(ctx)
-		if err != nil {
-			return p.fail(err)
-		}
-		found := len(args) == 0
-		for _, r := range rows {
-			if len(args) == 1 && args[0] != r.Name {
-				continue
-			}
-			found = true
-			fmt.Fprintf(p.stdout, "%s: %s, %d tools (%s)\n", termsafe.String(r.Name), r.State, len(r.Tools), r.Source)
-			if r.Err != "" {
-				fmt.Fprintf(p.stdout, "  %s\n", termsafe.String(r.Err))
-			}
-			if len(args) == 1 {
-				for _, t := range r.Tools {
-					fmt.Fprintf(p.stdout, "  %s\n", termsafe.String(t.Full))
-				}
-			}
-		}
-		if !found {
-			return p.fail(fmt.Errorf("no MCP server %q is configured", args[0]))
-		}
-		if len(rows) == 0 {
-			fmt.Fprintln(p.stdout, "no MCP servers are configured")
-		}
-		return 0
-	})
 }
 
 // local runs one slash command in a resumed session and prints its answer.
