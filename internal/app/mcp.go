@@ -30,6 +30,7 @@ func (a *App) mcpOpen(context.Context) error {
 		},
 		HTTP: func() *dial.HTTP { return a.dialer.Client(dial.Use{Why: "mcp", Only: a.o.OnlyHosts, HTTP1: false}) },
 		Ask:  a.ask, Guard: &a.guard, Changed: a.mcpChanged, Note: a.note, Spill: a.spill,
+		Credentials:    filepath.Join(a.root, "cinch", "mcp-credentials.json"),
 		ConnectTimeout: a.env.ms("MCP_TIMEOUT"), CallTimeout: a.env.ms("MCP_TOOL_TIMEOUT"), Idle: a.env.ms("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT"),
 		MaxTokens: a.env.number("MAX_MCP_OUTPUT_TOKENS", 0), Deferred: a.catalog != nil,
 	})
@@ -87,7 +88,7 @@ func (a *App) mcpConfigs() ([]mcp.Config, error) {
 		return all, nil
 	}
 	var local, user []mcp.Config
-	for _, s := range a.cfg.value.Servers() {
+	for _, s := range a.cfg().value.Servers() {
 		c, ps := mcp.ParseOne(s.Name, s.Config, s.Scope, a.lookupVar)
 		for _, p := range ps {
 			a.warn("%s", p)
@@ -134,7 +135,7 @@ func (a *App) mcpProject() []mcp.Config {
 		for _, p := range ps {
 			a.warn("%s: %s", name, p)
 		}
-		v := a.cfg.value
+		v := a.cfg().value
 		for _, c := range cs {
 			switch {
 			case slices.Contains(v.Strings("disabledMcpjsonServers"), c.Name):
@@ -168,7 +169,7 @@ func (r mcpRule) fits(c mcp.Config) bool {
 // mcpAllowed says whether the settings let a server be used.
 func (a *App) mcpAllowed(c mcp.Config) bool {
 	rules := func(key string) (rs []mcpRule, set bool) {
-		raw, _, ok := a.cfg.value.Raw(key)
+		raw, _, ok := a.cfg().value.Raw(key)
 		if ok && json.Unmarshal(raw, &rs) != nil {
 			return nil, true // an unreadable list allows nothing
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +34,7 @@ func (p *program) converse(o *options) int {
 	if err := checkFormats(o, printing); err != nil {
 		return p.fail(err)
 	}
+	p.oneProcessor()
 	ao, err := p.appOptions(o, printing)
 	if err != nil {
 		return p.fail(err)
@@ -92,6 +94,18 @@ func (p *program) converse(o *options) int {
 			In: p.stdin, Out: p.stdout, Prompt: blocks, Color: p.color(),
 		})
 	})
+}
+
+// oneProcessor has goroutines take turns. Between two answers of the model a
+// session passes small pieces of work from goroutine to goroutine; to wake a
+// thread for each costs about as much as the work: a turn with a Read takes a
+// fifth less CPU so. What has work for all processors, as the search
+// engine and the scaling of pictures have, calls runtime.SetDefaultGOMAXPROCS
+// first. A GOMAXPROCS of the environment stands.
+func (p *program) oneProcessor() {
+	if p.env("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
 }
 
 // run opens the app, runs its session beside the front end, and sees to it

@@ -98,6 +98,9 @@ func (p *program) trace(args []string) int {
 		if err != nil {
 			return p.fail(fmt.Errorf("reading the trace: %w", err))
 		}
+		if r.Kind == "draft" {
+			continue // a line that waits for its response, with no time of its own
+		}
 		if r.Kind == "began" && !all {
 			rs = rs[:0]
 		}

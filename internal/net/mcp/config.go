@@ -29,6 +29,7 @@ type Config struct {
 	Headers map[string]string
 	// HeadersHelper is a command that prints further headers as a JSON object.
 	HeadersHelper string
+	OAuth         OAuth
 	// Timeout bounds one call; 0 is the default of the set.
 	Timeout time.Duration
 	// AlwaysLoad keeps the tools out of deferred loading.
@@ -39,6 +40,15 @@ type Config struct {
 	Manifest *Manifest
 	// Raw is the entry as it was written.
 	Raw json.RawMessage
+}
+
+// OAuth says how one signs in to a server, where the server leaves it open.
+type OAuth struct {
+	ClientID     string `json:"clientId"`
+	CallbackPort int    `json:"callbackPort"`
+	Scopes       string `json:"scopes"` // separated by spaces
+	ClientSecret string `json:"-"`      // of the client; never in a configuration file
+	Document     string `json:"-"`      // URL of a client metadata document
 }
 
 // A Manifest is what a host knows of its own server already.
@@ -64,6 +74,7 @@ type wireConfig struct {
 	HeadersHelper string            `json:"headersHelper"`
 	Timeout       float64           `json:"timeout"` // milliseconds
 	AlwaysLoad    bool              `json:"alwaysLoad"`
+	OAuth         OAuth             `json:"oauth"`
 }
 
 // reserved names belong to servers of the reference.
@@ -125,7 +136,7 @@ func ParseOne(name string, raw json.RawMessage, source string, lookup func(strin
 		}
 		return out
 	}
-	c := &Config{Name: name, Type: w.Type, Command: ex(w.Command), HeadersHelper: w.HeadersHelper, AlwaysLoad: w.AlwaysLoad, Source: source, Raw: raw}
+	c := &Config{Name: name, Type: w.Type, Command: ex(w.Command), HeadersHelper: w.HeadersHelper, AlwaysLoad: w.AlwaysLoad, OAuth: w.OAuth, Source: source, Raw: raw}
 	for _, a := range w.Args {
 		c.Args = append(c.Args, ex(a))
 	}

@@ -158,7 +158,7 @@ func faults() []fault {
 		{name: "an error answer", tools: x, on: on("tool:x", refuse(-32603, "out of cheese")), call: "x", want: "out of cheese", failed: true},
 		{name: "an error without words", tools: x, on: on("tool:x", refuse(-32000, "")), call: "x", want: "-32000", failed: true},
 		{name: "an unknown tool", tools: x, call: "x", want: "unknown tool", failed: true},
-		{name: "an odd result", tools: x, on: on("tool:x", result(`[]`)), call: "x", failed: true},
+		{name: "an odd result", tools: x, on: on("tool:x", result(`[]`)), call: "x", failed: true, unknown: true},
 		{name: "ends in mid call", tools: x, call: "x", failed: true, unknown: true, dead: true, want: "unknown", on: on("tool:x", handler(func(c *mcpserver.Conn, _ mcpserver.Request) (string, error) {
 			c.Drop()
 			return "", mcpserver.ErrSilent
@@ -346,8 +346,10 @@ func (f fault) run(t *testing.T, transport string) {
 		}
 	}
 	if f.dead && transport == "stdio" {
-		if st := set.Servers()[0]; st.State != Failed {
-			t.Errorf("got state %s after the child ended, want %s", st.State, Failed)
+		for end := time.Now().Add(20 * time.Second); set.Servers()[0].State != Failed; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("got state %s after the child ended, want %s", set.Servers()[0].State, Failed)
+			}
 		}
 		return
 	}

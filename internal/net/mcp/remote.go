@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
 	"github.com/seed-eb844fcb/cinch/internal/lib/sse"
+	"github.com/seed-eb844fcb/cinch/internal/net/mcp/signin"
 )
 
 // web is the HTTP client for one connection to a remote server.
@@ -36,10 +37,19 @@ func (s *Server) web(header http.Header) (*http.Client, error) {
 	switch {
 	case s.HeadersHelper != "":
 		d.renew = s.headers
-	case s.set.o.SignIn != nil && s.Headers["Authorization"] == "" && s.Type != "ws":
-		if d.auth, err = s.set.o.SignIn(s.Config); err != nil {
-			return nil, fmt.Errorf("reading how one signs in: %w", err)
+	case s.set.o.Credentials != "" && s.Headers["Authorization"] == "" && s.Type != "ws":
+		s.mu.Lock()
+		o := signin.Options{
+			Name: s.Name, URL: s.URL, ClientID: s.OAuth.ClientID, ClientSecret: s.OAuth.ClientSecret, Document: s.OAuth.Document,
+			Scopes: strings.Fields(s.OAuth.Scopes), Redirect: s.redirect, HTTP: s.set.o.HTTP(),
+			Store: signin.Store{Path: s.set.o.Credentials}, Fetch: s.fetch,
 		}
+		s.mu.Unlock()
+		h, err := signin.New(o)
+		if err != nil {
+			return nil, fmt.Errorf("preparing to sign in: %w", err)
+		}
+		d.auth = h
 	}
 	client.Transport = d
 	return &client, nil
@@ -239,8 +249,13 @@ func (s *stream) put(ev sse.Event) {
 		return
 	}
 	data := ev.Data
-	if len(data) > 0 && (len(ev.Name) == 0 || string(ev.Name) == "message") {
-		if data = mend(data); data == nil {
+	if len(ev.Name) == 0 || string(ev.Name) == "message" {
+		switch {
+		case len(data) > 0:
+			if data = mend(data); data == nil {
+				return
+			}
+		case ev.ID == nil && ev.Retry < 0:
 			return
 		}
 	}

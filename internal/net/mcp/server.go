@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
+	"github.com/seed-eb844fcb/cinch/internal/net/mcp/signin"
 )
 
 // States of a server.
@@ -54,6 +55,9 @@ type Server struct {
 	listing bool          // a reading of the lists is due
 	peer    *sdk.Client   // of session
 	told    []*sdk.Root   // what peer says of our directories
+
+	fetch    signin.Fetch // asks the person; nil but for SignIn
+	redirect string
 
 	status atomic.Int32 // of the endpoint's last answer; 0 if there was none
 	asking atomic.Int32 // questions of the server that a person is looking at
@@ -237,7 +241,13 @@ var errGivenUp = errors.New("the connection was given up")
 func (s *Server) once(ctx context.Context, gen int) error {
 	o := s.set.o
 	s.status.Store(0)
-	ctx, cancel := context.WithTimeoutCause(ctx, o.ConnectTimeout, fmt.Errorf("it was not ready within %s (MCP_TIMEOUT)", o.ConnectTimeout))
+	limit := o.ConnectTimeout
+	s.mu.Lock()
+	if s.fetch != nil {
+		limit = 10 * time.Minute // a person reads
+	}
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it was not ready within %s (MCP_TIMEOUT)", limit))
 	defer cancel()
 	t, err := s.transport(ctx)
 	if err != nil {

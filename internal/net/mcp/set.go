@@ -11,11 +11,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
+	"github.com/seed-eb844fcb/cinch/internal/net/mcp/signin"
 )
 
 // Options are what the servers of a session need. Functions may be called
@@ -27,11 +27,10 @@ type Options struct {
 	Env                []string        // of child processes
 	// HTTP makes the client for remote servers.
 	HTTP func() *http.Client
-	// SignIn makes what signs requests to a remote server. May be nil; may
-	// return nil.
-	SignIn func(Config) (auth.OAuthHandler, error)
-	Ask    agent.Asker
-	Guard  *proc.Guard
+	// Credentials is the file that keeps sign-ins; "" means that nobody signs in.
+	Credentials string
+	Ask         agent.Asker
+	Guard       *proc.Guard
 	// Changed is told when a server's state or tools are different.
 	Changed func(Status)
 	// Note tells the person something.
@@ -200,6 +199,29 @@ func (s *Set) Reconnect(ctx context.Context, name string) error {
 		return fmt.Errorf("connecting to the MCP server %s: %s", name, st.Err)
 	}
 	return nil
+}
+
+// SignIn connects to a server anew and lets fetch ask the person, if the
+// server wants that; redirect is where the browser is sent back to.
+func (s *Set) SignIn(ctx context.Context, name, redirect string, fetch signin.Fetch) error {
+	x, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	x.fetch, x.redirect = fetch, redirect
+	x.mu.Unlock()
+	defer func() {
+		x.mu.Lock()
+		x.fetch = nil
+		x.mu.Unlock()
+	}()
+	return s.Reconnect(ctx, name)
+}
+
+// SignOut forgets the sign-in at a server.
+func (s *Set) SignOut(ctx context.Context, name string) (found bool, err error) {
+	return signin.Store{Path: s.o.Credentials}.Forget(ctx, name)
 }
 
 // Toggle switches a server on or off.
