@@ -72,7 +72,11 @@ func (t *turn) call(name string, input any) {
 type bashInput struct {
 	Command     string `json:"command"`
 	Description string `json:"description"`
+	Timeout     int    `json:"timeout,omitempty"` // ms
 }
+
+// The first run on a machine compiles the standard library.
+const testTimeout = 600_000
 
 type agentInput struct {
 	Description string `json:"description"`
@@ -102,8 +106,8 @@ func (t *turn) repair() {
 	runs := t.runs()
 	if len(runs) == 0 {
 		t.think("I should see the failures before I guess at causes.")
-		t.say("I run the tests first.")
-		t.call("Bash", bashInput{testCommand, "Run all tests"})
+		t.say("I run the tests first; the first build on a machine can take a minute.")
+		t.call("Bash", bashInput{testCommand, "Run all tests", testTimeout})
 		return
 	}
 	first := runs[0]
@@ -192,7 +196,7 @@ func (t *turn) mend(first run, places []place) {
 			return
 		}
 		t.say("I run the tests again.")
-		t.call("Bash", bashInput{testCommand, "Run all tests again"})
+		t.call("Bash", bashInput{testCommand, "Run all tests again", testTimeout})
 		return
 	}
 	var fixes []fix

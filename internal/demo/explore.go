@@ -111,7 +111,7 @@ func (t *turn) search(pattern string) {
 		t.call("Grep", grepInput{pattern, "*.go", "content", true})
 		return
 	}
-	t.call("Bash", bashInput{"grep -rnE --include='*.go' '" + pattern + "' .", "Search the Go files"})
+	t.call("Bash", bashInput{Command: "grep -rnE --include='*.go' '" + pattern + "' .", Description: "Search the Go files"})
 }
 
 var (

@@ -47,7 +47,10 @@ func explain(err error) agent.Trouble {
 	case m.Fault == agent.FaultTruncated:
 		t.Text = fmt.Sprintf("API Error: the connection%s broke while the answer came (%s). The response above may be incomplete.\nhint: ask to go on.", where, m.Message)
 	case m.Op == "connect":
-		t.Text = "API Error: Unable to connect to API · " + m.Message + where + "\nhint: check the network, the proxy settings and ANTHROPIC_BASE_URL."
+		t.Text = "API Error: " + m.Message // it names the host, and what can be done about this failure
+		if m.Fault == agent.FaultTransient {
+			t.Text += "\nhint: check the network, the proxy settings and ANTHROPIC_BASE_URL."
+		}
 	default:
 		t.Text = "API Error: " + m.Message + where
 	}

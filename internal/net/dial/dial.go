@@ -198,7 +198,7 @@ var ErrDenied = errors.New("not allowed")
 
 func (u Use) checkHost(host, port string) error {
 	if u.Only != nil && !allowed(u.Only, host, port) {
-		return fmt.Errorf("%s: host %s:%s is not on the list: %w", u.why(), host, port, ErrDenied)
+		return fmt.Errorf("%s: %w: %s is not one of the hosts that may be reached (--net)", u.why(), ErrDenied, net.JoinHostPort(host, port))
 	}
 	return nil
 }

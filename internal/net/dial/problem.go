@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"syscall"
@@ -56,6 +57,10 @@ func Explain(err error) Problem {
 	p := Problem{Kind: Unknown, Code: "ERR", Text: cut(err)}
 	switch {
 	case errors.Is(err, ErrDenied):
+		var request *url.Error // its method and URL say nothing here
+		if errors.As(err, &request) {
+			err = request.Err
+		}
 		p = Problem{Denied, "EACCES", cut(err), "", true}
 	case errors.Is(err, context.Canceled):
 		p = Problem{Canceled, "ABORT_ERR", "canceled", "", true}

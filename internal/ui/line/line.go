@@ -236,17 +236,27 @@ func (t *talk) finished(indent string, b agent.Finished) {
 		t.line(indent + t.paint("36", "● "+title(b.Call)))
 	}
 	s := fmt.Sprintf("  %s %s", mark, first)
-	if more > 0 {
+	switch {
+	case more == 1:
+		s += " … 1 more line"
+	case more > 1:
 		s += fmt.Sprintf(" … %d more lines", more)
 	}
-	t.line(indent + t.paint(sgr, s) + t.paint("2", " ("+b.Took.Round(time.Millisecond).String()+")"))
+	t.line(indent + t.paint(sgr, s) + t.paint("2", " ("+rounded(b.Took)+")"))
 }
 
-// summary is the line of a result that says most: the last one, where the
-// verdict of a command stands, or the first of a short one.
+// rounded tells a time as exactly as a person cares.
+func rounded(d time.Duration) string {
+	if d >= 10*time.Second {
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// summary is the first line of a result, and how many follow.
 func summary(text string) (line string, more int) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	line = strings.TrimSpace(lines[0])
+	line = strings.ReplaceAll(strings.TrimSpace(lines[0]), "\t", "  ")
 	if r := []rune(termsafe.String(line)); len(r) > 100 {
 		return string(r[:99]) + "…", len(lines) - 1
 	}
@@ -267,7 +277,7 @@ func (t *talk) settled(o agent.Outcome) {
 	if t.o.Quiet {
 		return
 	}
-	t.line(t.paint("2", fmt.Sprintf("— %s · %d in, %d out, %d from cache · $%.4f", o.Took.Round(time.Millisecond), o.Usage.Prompt(), o.Usage.Out, o.Usage.CacheRead, o.Cost)))
+	t.line(t.paint("2", fmt.Sprintf("— %s · %d in, %d out, %d from cache · $%.4f", rounded(o.Took), o.Usage.Prompt(), o.Usage.Out, o.Usage.CacheRead, o.Cost)))
 	t.cue()
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -128,9 +129,25 @@ func (p *printer) event(ctx context.Context, e agent.Event) error {
 			o.Text = strings.Join(p.local, "\n")
 		}
 		p.last = &o
+		p.refused(o.Denials)
 		return p.keep(frame.Result(p.session, o))
 	}
 	return nil
+}
+
+// refused says which calls were not permitted, where the answer alone would
+// hide it.
+func (p *printer) refused(ds []agent.Denial) {
+	if len(ds) == 0 || p.o.Format == "json" {
+		return
+	}
+	var names []string
+	for _, d := range ds {
+		if !slices.Contains(names, d.Tool) {
+			names = append(names, d.Tool)
+		}
+	}
+	fmt.Fprintf(p.o.Err, "cinch: not permitted: %s\nhint: --allowedTools or --permission-mode allows more; 'cinch policy explain COMMAND' says why.\n", termsafe.String(strings.Join(names, ", ")))
 }
 
 // keep remembers a message for the array that Verbose asks for.
