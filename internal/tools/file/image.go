@@ -10,6 +10,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"runtime"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/draw"
@@ -98,6 +99,7 @@ func prepare(kind string, data []byte) (picture, error) {
 	if c.Width <= 0 || c.Height <= 0 || float64(c.Width)*float64(c.Height) > maxPixels {
 		return picture{}, fmt.Errorf("its size, %d×%d pixels, is beyond what is decoded here", c.Width, c.Height)
 	}
+	runtime.SetDefaultGOMAXPROCS() // cli keeps it low until there is work for all
 	img, err := dec.whole(bytes.NewReader(data))
 	if err != nil {
 		return picture{}, fmt.Errorf("it cannot be decoded to its end (%w)", err)

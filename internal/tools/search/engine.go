@@ -33,6 +33,7 @@ func newMatcher(q *query) (*matcher, error) {
 }
 
 func (m *matcher) search(ctx context.Context, files <-chan string, found *collector) error {
+	runtime.SetDefaultGOMAXPROCS() // cli keeps it low until there is work for all
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {

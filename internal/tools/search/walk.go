@@ -43,7 +43,7 @@ type place struct {
 // It returns when all calls have ended. Directories that cannot be read are
 // passed over.
 func (w *walk) run(root string, p *glob.Pattern) {
-	w.busy = make(chan struct{}, 2*runtime.GOMAXPROCS(0))
+	w.busy = make(chan struct{}, 2*runtime.NumCPU())
 	at := place{path: root, cursor: p.Root()}
 	if w.ignore {
 		at.rules = rulesAbove(root)
