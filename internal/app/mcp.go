@@ -78,7 +78,7 @@ func (a *App) mcpConfigs() ([]mcp.Config, error) {
 			}
 			raw = b
 		}
-		cs, ps, err := mcp.Parse(raw, "dynamic", a.lookupVar)
+		cs, ps, err := mcp.Parse(raw, "cli", a.lookupVar)
 		if err != nil {
 			return nil, fmt.Errorf("--mcp-config: %w", err)
 		}
@@ -406,6 +406,9 @@ func (a *App) mcpStatus(context.Context, json.RawMessage) (any, error) {
 	rows := []serverRow{}
 	for _, s := range a.mcp.Servers() {
 		r := serverRow{Name: s.Name, Status: s.State, Err: s.Err, Config: s.Config, Scope: s.Source}
+		if r.Scope == "cli" {
+			r.Scope = "dynamic" // what the protocol calls both
+		}
 		if s.ServerName != "" {
 			r.Info = &serverInfo{s.ServerName, s.ServerVersion}
 		}
@@ -427,7 +430,8 @@ func (a *App) mcpStatus(context.Context, json.RawMessage) (any, error) {
 	return map[string]any{"mcpServers": rows}, nil
 }
 
-// mcpSetServers replaces the servers that the host has added.
+// mcpSetServers replaces the servers that the host has added, and those in its
+// own process. Servers of --mcp-config stay until a call has named them.
 func (a *App) mcpSetServers(ctx context.Context, raw json.RawMessage) (any, error) {
 	in, err := arguments[struct {
 		Servers map[string]json.RawMessage `json:"servers"`
@@ -515,12 +519,19 @@ func (a *App) mcpReadResource(ctx context.Context, raw json.RawMessage) (any, er
 
 func (a *App) mcpCall(ctx context.Context, raw json.RawMessage) (any, error) {
 	in, err := arguments[struct {
-		Server string          `json:"serverName"`
-		Tool   string          `json:"tool"`
-		Args   json.RawMessage `json:"arguments"`
+		Server  string            `json:"serverName"`
+		Tool    string            `json:"tool"`
+		Args    json.RawMessage   `json:"arguments"`
+		Soft    bool              `json:"soft_error_result"`
+		Check   bool              `json:"check_permissions"`
+		Inputs  []json.RawMessage `json:"input_files"`
+		Outputs []json.RawMessage `json:"output_files"`
 	}](raw)
 	if err != nil {
 		return nil, err
+	}
+	if in.Check || len(in.Inputs)+len(in.Outputs) > 0 {
+		return nil, unsupported{"mcp_call with check_permissions, input_files or output_files is not supported."}
 	}
 	if in.Server == "" {
 		for _, s := range a.mcp.Servers() {
@@ -531,9 +542,15 @@ func (a *App) mcpCall(ctx context.Context, raw json.RawMessage) (any, error) {
 			}
 		}
 	}
+	if in.Server == "" {
+		return nil, fmt.Errorf("no connected MCP server has the tool %q", in.Tool)
+	}
 	r, err := a.mcp.Call(ctx, in.Server, in.Tool, in.Args)
 	if err != nil {
 		return nil, err
+	}
+	if r.IsError && !in.Soft {
+		return nil, errors.New(agent.TextOf(r.Blocks))
 	}
 	return map[string]any{"content": json.RawMessage(agent.AppendBlocks(nil, r.Blocks)), "isError": r.IsError}, nil
 }

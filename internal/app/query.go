@@ -78,34 +78,22 @@ func (a *App) settingsQuery(context.Context, json.RawMessage) (any, error) {
 	}, nil
 }
 
-func (a *App) hooksListing(context.Context, json.RawMessage) (any, error) {
-	rows := []map[string]any{}
-	for _, h := range a.hooks.Handlers() {
-		rows = append(rows, map[string]any{"event": h.Event, "matcher": h.Matcher, "type": h.Type, "name": h.Name(), "source": h.Source, "timeout": h.Timeout.Seconds()})
-	}
-	return map[string]any{"hooks": rows}, nil
-}
-
-func (a *App) permissionRules(context.Context, json.RawMessage) (any, error) {
-	p := a.gate.Policy()
-	rules := []map[string]any{}
-	for _, r := range p.Rules() {
-		name, content, _ := strings.Cut(r.Text, "(")
-		rules = append(rules, map[string]any{
-			"source": string(r.Layer), "behavior": r.Verdict.String(),
-			"rule": map[string]any{"toolName": name, "ruleContent": strings.TrimSuffix(content, ")")},
-		})
-	}
-	return map[string]any{"state": map[string]any{"mode": p.Mode(), "rules": rules, "directories": p.Dirs()}}, nil
-}
-
 func (a *App) reloadSkills(context.Context, json.RawMessage) (any, error) {
 	a.reload()
 	a.emit("", "", agent.Changed{What: "commands", Info: a.Session.Info()})
 	return map[string]any{"skills": frame.Commands(a.commands())}, nil
 }
 
-func (a *App) reloadPlugins(context.Context, json.RawMessage) (any, error) {
+func (a *App) reloadPlugins(_ context.Context, raw json.RawMessage) (any, error) {
+	in, err := arguments[struct {
+		Add []json.RawMessage `json:"add_plugins"`
+	}](raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(in.Add) > 0 {
+		return nil, unsupported{"reload_plugins with add_plugins is not supported: a running session takes no plugins."}
+	}
 	a.reload()
 	a.emit("", "", agent.Changed{What: "commands", Info: a.Session.Info()})
 	return map[string]any{"commands": frame.Commands(a.commands()), "agents": a.agentInfos(), "plugins": []any{}, "mcpServers": []any{}, "error_count": 0}, nil
@@ -282,7 +270,11 @@ func (a *App) seedReadState(_ context.Context, raw json.RawMessage) (any, error)
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(a.cwd(), path)
 	}
-	return nil, a.files.Seed(path, time.UnixMilli(in.MTime))
+	if err := a.files.Seed(path, time.UnixMilli(in.MTime)); err != nil {
+		// No fault of the request: an edit will ask for the file to be read again.
+		return map[string]any{"seeded": false, "reason": err.Error()}, nil
+	}
+	return map[string]any{"seeded": true}, nil
 }
 
 // registerRoot adds a repository to the working directories.
