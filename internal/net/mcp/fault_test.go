@@ -289,7 +289,7 @@ func start(t *testing.T, o Options, c Config) *Set {
 
 func call(t *testing.T, set *Set, name, args string) agent.Result {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	r, err := set.Call(ctx, "srv", name, json.RawMessage(args))
 	if err != nil {
@@ -322,6 +322,9 @@ func (f fault) run(t *testing.T, transport string) {
 	}
 	if strings.HasPrefix(f.name, "silent") || strings.HasPrefix(f.name, "progress") {
 		o.Idle = 2 * time.Second
+	}
+	if strings.HasPrefix(f.name, "12 MB") {
+		o.Idle = 3 * time.Minute // a race detector on a busy machine
 	}
 	set := start(t, o, c)
 	st := set.Servers()[0]

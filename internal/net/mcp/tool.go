@@ -97,8 +97,9 @@ func (t *tool) Run(ctx context.Context, c agent.Call) (agent.Result, error) {
 	}
 	r, err := t.once(ctx, cs, c, args)
 	for try := 0; err != nil && ctx.Err() == nil && try < 1; try++ {
-		// A server that forgot the session did so before it looked at the call.
-		forgotten := errors.Is(err, sdk.ErrSessionMissing)
+		// A server that forgot the session did so before it looked at the call,
+		// and a connection found closed never took it.
+		forgotten := errors.Is(err, sdk.ErrSessionMissing) || unsent(err)
 		if !forgotten && !lost(err) {
 			break
 		}
@@ -147,6 +148,12 @@ func lost(err error) bool {
 		return false
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// unsent says whether err is that of a call made on a connection that had
+// already ended. The SDK keeps the cause as text only.
+func unsent(err error) bool {
+	return errors.Is(err, sdk.ErrConnectionClosed) && strings.Contains(err.Error(), "client is closing")
 }
 
 // A clockError says which clock of a call ran out.
