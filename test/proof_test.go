@@ -12,13 +12,17 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/net/modelserver"
+	"github.com/seed-eb844fcb/cinch/internal/transcript"
 )
 
-var kills = flag.Int("kills", 20, "random points at which TestKilledAnywhere kills the program")
+// seeds times lives is about the number of points at which the program is
+// killed: some lives end before their time is over.
+var seeds = flag.Int("seeds", 80, "random walks of TestKilledAnywhere, each with three kills; a tenth with -short")
 
 // A box is a folder with a home and a project, and a model that works there.
 type box struct {
@@ -182,13 +186,22 @@ func TestStreamBreaksAnywhere(t *testing.T) {
 
 const steps = 6
 
-// stepByStep appends a line a step to the log, and does not trust a step
-// whose outcome is unknown: it looks first.
+// A step leaves a trace that can be counted: a line of its own in a file, or
+// a file of its own.
+func stepOf(r *modelserver.Request, k int) (do modelserver.Step, look string) {
+	if k%3 == 2 {
+		in := fmt.Sprintf(`{"file_path":"file-%d","content":"step-%d\n"}`, k, k)
+		return modelserver.Tool{ID: fmt.Sprintf("t%d_%d", r.N, k), Name: "Write", Input: json.RawMessage(in)}, fmt.Sprintf("cat file-%d 2>/dev/null | grep -c '^step-%d$'; true", k, k)
+	}
+	return bash(r, k, fmt.Sprintf("sleep 0.02; echo step-%d >> log", k)), fmt.Sprintf("cat log 2>/dev/null | grep -c '^step-%d$'; true", k)
+}
+
+// stepByStep does a step at a time, and does not trust a step whose outcome
+// is unknown: it looks first.
 func stepByStep(_ context.Context, r *modelserver.Request) (modelserver.Script, error) {
 	var s modelserver.Script
 	for k := range steps {
-		do := fmt.Sprintf("echo step-%d >> log", k)
-		look := fmt.Sprintf("cat log 2>/dev/null | grep -c '^step-%d$'; true", k)
+		do, look := stepOf(r, k)
 		tried, found := false, -1
 		for _, m := range r.Messages {
 			for _, blk := range m.Blocks {
@@ -198,9 +211,9 @@ func stepByStep(_ context.Context, r *modelserver.Request) (modelserver.Script, 
 				}
 				res := resultOf(r, blk.ID)
 				switch {
-				case in.Command == do && res.IsError:
+				case bytes.Equal(blk.Input, do.(modelserver.Tool).Input) && res.IsError:
 					tried, found = true, -1
-				case in.Command == do:
+				case bytes.Equal(blk.Input, do.(modelserver.Tool).Input):
 					tried, found = true, 1
 				case in.Command == look && !res.IsError:
 					if n, err := strconv.Atoi(strings.TrimSpace(res.Text)); err == nil {
@@ -215,7 +228,7 @@ func stepByStep(_ context.Context, r *modelserver.Request) (modelserver.Script, 
 		case tried && found < 0:
 			s.Steps = append(s.Steps, bash(r, k, look))
 		default:
-			s.Steps = append(s.Steps, bash(r, k, do))
+			s.Steps = append(s.Steps, do)
 		}
 		return s, nil
 	}
@@ -241,27 +254,86 @@ func resultOf(r *modelserver.Request, id string) (res struct {
 	return res
 }
 
+// readable checks that a killed session's files can be read: whole lines of
+// JSON but for a torn end, and all of it as a conversation.
+func (b *box) readable(session string) {
+	b.t.Helper()
+	files, err := filepath.Glob(filepath.Join(b.dir, "home", ".claude", "projects", "*", session+".jsonl"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for i, line := range bytes.Split(text, []byte("\n")) {
+			if torn := i == bytes.Count(text, []byte("\n")); !torn && !json.Valid(line) {
+				b.t.Errorf("line %d of the transcript is broken: %q", i+1, line)
+			}
+		}
+		if _, err := transcript.Load(f, transcript.LoadOptions{}); err != nil {
+			b.t.Errorf("the transcript cannot be read: %v", err)
+		}
+	}
+}
+
+// alone waits until nothing runs any more that was started in the box.
+func (b *box) alone() {
+	b.t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		var left []string
+		procs, err := filepath.Glob("/proc/[0-9]*/environ")
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, p := range procs {
+			if env, err := os.ReadFile(p); err == nil && bytes.Contains(env, []byte("HOME="+filepath.Join(b.dir, "home")+"\x00")) {
+				cmd, _ := os.ReadFile(filepath.Join(filepath.Dir(p), "cmdline"))
+				left = append(left, strings.ReplaceAll(string(cmd), "\x00", " "))
+			}
+		}
+		switch {
+		case len(left) == 0:
+			return
+		case time.Now().After(end):
+			b.t.Fatalf("10 s after the kill there still runs %q", left)
+		}
+	}
+}
+
 // SIGKILL at a random point of a task whose steps leave traces, again and
 // again until the task is done: no step is done twice and none is lost, every
-// call is paired, the transcript can be read.
+// call is paired, the transcript can be read, and no child is left.
 func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
 	const session = "11111111-2222-4333-8444-555555555555"
 	var want strings.Builder
 	for k := range steps {
-		fmt.Fprintf(&want, "step-%d\n", k)
+		if k%3 != 2 {
+			fmt.Fprintf(&want, "step-%d\n", k)
+		}
 	}
-	for seed := range *kills {
+	walks := *seeds
+	if testing.Short() {
+		walks = (walks + 9) / 10
+	}
+	var hits atomic.Int64
+	t.Cleanup(func() { t.Logf("%d kills in %d walks", hits.Load(), walks) })
+	places := make(chan struct{}, 4)
+	for seed := range walks {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
 			rnd := rand.New(rand.NewPCG(uint64(seed), 0))
 			b := newBox(t, modelserver.Options{Brain: stepByStep})
 			ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 			defer cancel()
-			args := []string{"-p", "go", "--allowedTools", "Bash", "--session-id", session}
+			args := []string{"-p", "go", "--allowedTools", "Bash,Write", "--session-id", session}
 			for life := 0; ; life++ {
 				if b.began(session) {
-					args = []string{"-p", "go on", "--allowedTools", "Bash", "--resume", session}
+					args = []string{"-p", "go on", "--allowedTools", "Bash,Write", "--resume", session}
 				}
 				cmd, out := b.command(ctx, args...)
 				if err := cmd.Start(); err != nil {
@@ -275,6 +347,9 @@ func TestKilledAnywhere(t *testing.T) {
 						t.Fatalf("life %d ended by itself with %v\n%s", life, err, out)
 					}
 					if err != nil {
+						hits.Add(1)
+						b.alone()
+						b.readable(session)
 						continue
 					}
 				} else if err := cmd.Wait(); err != nil {
@@ -284,6 +359,12 @@ func TestKilledAnywhere(t *testing.T) {
 					t.Errorf("life %d: got %s", life, out)
 				}
 				break
+			}
+			b.alone()
+			for k := range steps {
+				if got, err := os.ReadFile(filepath.Join(b.dir, "project", fmt.Sprintf("file-%d", k))); k%3 == 2 && (err != nil || string(got) != fmt.Sprintf("step-%d\n", k)) {
+					t.Errorf("file-%d: got %q, %v", k, got, err)
+				}
 			}
 			if t.Failed() || b.log() != want.String() {
 				if rs := b.srv.Requests(); len(rs) > 0 {
