@@ -276,6 +276,7 @@ func here(t *testing.T, name string) string {
 // without an SDK between.
 type dialogue struct {
 	project string
+	srv     *modelserver.Server
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	frames  chan frame
@@ -298,6 +299,8 @@ type answer struct {
 	Response  json.RawMessage `json:"response"`
 }
 
+// talkTo starts cinch with a model that answers with each script once, and
+// with the first for ever.
 func talkTo(t *testing.T, answers []string, args ...string) *dialogue {
 	t.Helper()
 	var scripts []modelserver.Script
@@ -309,14 +312,18 @@ func talkTo(t *testing.T, answers []string, args ...string) *dialogue {
 		scripts = append(scripts, s)
 	}
 	scripts[len(scripts)-1].Repeat = -1
-	srv := modelserver.New(modelserver.Options{Brain: modelserver.Play(scripts...)})
+	return begin(t, t.TempDir(), t.TempDir(), modelserver.Play(scripts...), args...)
+}
+
+func begin(t *testing.T, home, project string, brain modelserver.Brain, args ...string) *dialogue {
+	t.Helper()
+	srv := modelserver.New(modelserver.Options{Brain: brain})
 	url, err := srv.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(srv.Close)
-	home := t.TempDir()
-	h := &dialogue{project: t.TempDir(), frames: make(chan frame, 64), stderr: new(bytes.Buffer)}
+	h := &dialogue{project: project, srv: srv, frames: make(chan frame, 64), stderr: new(bytes.Buffer)}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	h.cmd = exec.CommandContext(ctx, cinch, append([]string{"--output-format", "stream-json", "--verbose", "--input-format", "stream-json"}, args...)...)
