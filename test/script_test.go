@@ -23,6 +23,8 @@
 //	signal SIG WHEN CODE CMD ARGS…   CMD gets SIG once the model has WHEN requests, or the file WHEN
 //	                      is there, and exits with CODE; its output is in out and err, its
 //	                      environment that of the script's start
+//	answer FILE CODE CMD ARGS…       CMD on a terminal (Linux), a line of FILE typed at each question; all
+//	                      of them were wanted, CODE is the exit, out what was on the screen
 package test
 
 import (
@@ -77,6 +79,7 @@ func layer(t *testing.T, name string) {
 			"json":       jsonAt,
 			"code":       code,
 			"signal":     signal,
+			"answer":     answer,
 		},
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/ext/hook"
+	"github.com/seed-eb844fcb/cinch/internal/lib/linkpath"
 	"github.com/seed-eb844fcb/cinch/internal/policy"
 	"github.com/seed-eb844fcb/cinch/internal/settings"
 	"github.com/seed-eb844fcb/cinch/internal/transcript"
@@ -135,7 +136,7 @@ func (a *App) envFiles() []string {
 func (a *App) matches(rule string, c agent.Call) bool {
 	p, problems := policy.New(policy.Config{
 		Rules: []policy.Rule{{Verdict: agent.Deny, Layer: policy.LayerSession, Text: rule}},
-		Cwd:   a.o.Cwd, Home: a.home, Resolve: resolvePath, Expand: expandPattern,
+		Cwd:   a.o.Cwd, Home: a.home, Resolve: linkpath.Targets, Expand: expandPattern,
 	})
 	return len(problems) == 0 && p.Decide(c).Verdict == agent.Deny
 }

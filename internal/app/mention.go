@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/lib/linkpath"
 	"github.com/seed-eb844fcb/cinch/internal/session"
 	"github.com/seed-eb844fcb/cinch/internal/window"
 )
@@ -44,7 +45,7 @@ func (a *App) attach(name, full string) (text string, ok bool) {
 	if a.denied(full) {
 		return "", false
 	}
-	for _, p := range resolvePath(full) {
+	for _, p := range linkpath.Targets(full) {
 		if a.denied(p) {
 			return "", false
 		}

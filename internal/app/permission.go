@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/gate"
+	"github.com/seed-eb844fcb/cinch/internal/lib/linkpath"
 	"github.com/seed-eb844fcb/cinch/internal/policy"
 )
 
@@ -71,7 +72,7 @@ func (a *App) policyConfig(mode agent.Mode) policy.Config {
 		Mode: mode, Rules: rules, Cwd: a.o.Cwd, Home: a.home, Dirs: append(append([]string(nil), a.o.Directories...), a.cfg().dirs...),
 		ManagedOnly: a.cfg().managedOnly, Untrusted: !a.cfg().trusted, NoBypass: a.cfg().noBypass, NoAuto: a.cfg().noAuto,
 		CanBypass: a.o.AllowBypass, ClassifyAll: a.cfg().classifyAll,
-		Resolve: resolvePath, Expand: expandPattern, Lookup: a.which,
+		Resolve: linkpath.Targets, Expand: expandPattern, Lookup: a.which,
 		IsRepo:      func(dir string) bool { _, err := os.Lstat(filepath.Join(dir, ".git")); return err == nil },
 		Exported:    func(name string) bool { _, ok := a.env.at[name]; return ok },
 		Preapproved: preapproved, Sandbox: a.boxPolicy(),
@@ -119,43 +120,6 @@ func (a *App) inspect(name string, input json.RawMessage) (agent.Effects, error)
 		return agent.Effects{}, err
 	}
 	return t.Inspect(input)
-}
-
-// resolvePath returns where path leads, every link on the way included.
-func resolvePath(path string) []string {
-	var out []string
-	seen := map[string]bool{}
-	for range 40 { // as many links as the system follows
-		dir, rest := path, ""
-		var real string
-		for {
-			r, err := filepath.EvalSymlinks(dir)
-			if err == nil {
-				real = filepath.Join(r, rest)
-				break
-			}
-			// The end of the path may not be there yet, or dangle.
-			if target, lerr := os.Readlink(dir); lerr == nil {
-				if !filepath.IsAbs(target) {
-					target = filepath.Join(filepath.Dir(dir), target)
-				}
-				real = filepath.Join(target, rest)
-				break
-			}
-			up := filepath.Dir(dir)
-			if up == dir {
-				return out
-			}
-			dir, rest = up, filepath.Join(filepath.Base(dir), rest)
-		}
-		if real == path || seen[real] {
-			return out
-		}
-		seen[real] = true
-		out = append(out, real)
-		path = real
-	}
-	return out
 }
 
 func expandPattern(pattern string) []string {

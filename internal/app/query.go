@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/checkpoint"
+	"github.com/seed-eb844fcb/cinch/internal/lib/linkpath"
 	"github.com/seed-eb844fcb/cinch/internal/ui/frame"
 )
 
@@ -156,7 +157,7 @@ func (a *App) readFile(_ context.Context, raw json.RawMessage) (any, error) {
 	}
 	path = filepath.Clean(path)
 	c := agent.Call{Name: "Read", Input: raw, Effects: agent.Effects{ReadOnly: true, Concurrent: true, Subjects: []agent.Subject{{Kind: agent.SubjectRead, Value: path}}}}
-	for _, p := range resolvePath(path) {
+	for _, p := range linkpath.Targets(path) {
 		c.Effects.Subjects = append(c.Effects.Subjects, agent.Subject{Kind: agent.SubjectRead, Value: p})
 	}
 	if d := a.gate.Policy().Decide(c); d.Verdict != agent.Allow {

@@ -331,6 +331,8 @@ func TestHTTP(t *testing.T) {
 			}
 		})
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if head != "a-k1-k1--$|application/json" || !strings.Contains(body, `"tool_use_id":"t1"`) {
 		t.Errorf("got %q %s", head, body)
 	}

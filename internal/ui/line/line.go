@@ -23,7 +23,8 @@ type Options struct {
 	Out io.Writer
 	// Prompt, if not nil, is submitted first.
 	Prompt []agent.Block
-	// Once ends after the turn of Prompt; In then only answers questions.
+	// Once ends after the turn of Prompt; In then only answers questions, and a
+	// line that came before its question answers none.
 	Once bool
 	// Quiet leaves out the line of figures at the end of a turn.
 	Quiet bool
@@ -99,12 +100,7 @@ func (t *talk) read(ctx context.Context, cancel context.CancelCauseFunc) {
 		default:
 		}
 		if t.o.Once {
-			select {
-			case t.answers <- text:
-			case <-ctx.Done():
-				return
-			}
-			continue
+			continue // typed before anything was asked: consent to nothing
 		}
 		if strings.TrimSpace(text) == "" {
 			continue
