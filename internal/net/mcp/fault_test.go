@@ -3,12 +3,12 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
@@ -374,7 +374,7 @@ func stubborn() {
 	}
 	s := scripts("pids")
 	s.On["tool:pids"] = result(mcpserver.Text(fmt.Sprintf("%d %d", os.Getpid(), cmd.Process.Pid)))
-	ignoreSignals()
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE)
 	mcpserver.Stdio(os.Stdin, os.Stdout, s, func() {})
 	select {}
 }
@@ -393,13 +393,4 @@ func owner() {
 
 func scripts(name string) *mcpserver.Script {
 	return &mcpserver.Script{Tools: []string{mcpserver.Echo, def("pids", "")}, On: map[string]handler{}}
-}
-
-func alive(pid int) bool {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) && !errors.Is(err, os.ErrNotExist)
-	}
-	_, rest, _ := strings.Cut(string(raw), ") ")
-	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }

@@ -2,19 +2,17 @@ package mcp
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
 )
-
-func ignoreSignals() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGPIPE) }
 
 func gone(t *testing.T, pids ...int) {
 	t.Helper()
@@ -77,4 +75,13 @@ func TestKilledOwnerLeavesNoChild(t *testing.T) {
 		_ = cmd.Wait()
 		gone(t, a, b)
 	}
+}
+
+func alive(pid int) bool {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	_, rest, _ := strings.Cut(string(raw), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
