@@ -4,11 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/termsafe"
 )
+
+// An answer is a line of the person, for the question that was open then.
+type answer struct{ question, text string }
 
 // ask puts a question to the person. Without one, or after the input ended,
 // the answer is that there is no one to ask. Anything but a clear yes is a no.
@@ -17,6 +21,9 @@ func (t *talk) ask(ctx context.Context, q agent.Question) {
 	if t.o.In == nil || q.Kind != agent.AskPermission {
 		t.submit(ctx, no)
 		return
+	}
+	if slices.ContainsFunc(t.later, func(r result) bool { return withdraws(r, q.ID) }) {
+		return // it came and went while another one was open
 	}
 	t.line(t.paint("1;33", "may "+title(q.Call)+" run?"))
 	if r := q.Decision.Reason; r != "" {
@@ -29,18 +36,43 @@ func (t *talk) ask(ctx context.Context, q agent.Question) {
 	if len(q.Decision.Suggest) > 0 {
 		always = ", a(lways: " + suggestions(q.Decision.Suggest) + ")"
 	}
+	t.waiting.Store(&q.ID) // before it is seen: who answers at once is heard
 	t.write("  y(es)" + always + ", n(o): ")
-	select {
-	case <-ctx.Done():
-		return
-	case text, ok := <-t.answers:
-		if !ok {
-			t.line("")
-			t.submit(ctx, no)
+	defer t.waiting.Store(nil)
+	events := t.events
+	for {
+		select {
+		case <-ctx.Done():
 			return
+		case a, ok := <-t.answers:
+			if !ok {
+				t.line("")
+				t.submit(ctx, no)
+				return
+			}
+			if a.question == q.ID { // else it was for one withdrawn meanwhile
+				t.submit(ctx, reply(q, a.text))
+				return
+			}
+		case r, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			t.later = append(t.later, r)
+			if withdraws(r, q.ID) {
+				t.line("")
+				t.line(t.paint("2", "that needs no answer any more"))
+				return
+			}
 		}
-		t.submit(ctx, reply(q, text))
 	}
+}
+
+// withdraws says whether r takes the question id back.
+func withdraws(r result, id string) bool {
+	w, ok := r.event.Body.(agent.Withdrawn)
+	return ok && w.ID == id
 }
 
 func (t *talk) submit(ctx context.Context, a agent.Answer) {

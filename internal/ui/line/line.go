@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -37,7 +38,7 @@ type Options struct {
 func Run(ctx context.Context, s agent.Session, o Options) int {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	t := &talk{o: o, s: s, answers: make(chan string)}
+	t := &talk{o: o, s: s, answers: make(chan answer), events: make(chan result)}
 	if o.Prompt != nil {
 		if err := s.Submit(ctx, agent.Prompt{Blocks: o.Prompt}); err != nil {
 			return t.fail(err)
@@ -55,14 +56,19 @@ func Run(ctx context.Context, s agent.Session, o Options) int {
 		// it holds nothing, so it is not waited for.
 		go t.read(ctx, cancel)
 	}
-	for e, err := range s.Events(ctx, 0) {
-		if err != nil {
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			return t.fail(err)
+	go t.follow(ctx)
+	for {
+		r, ok := t.next()
+		if !ok && ctx.Err() != nil {
+			return t.fail(context.Cause(ctx))
 		}
-		t.event(ctx, e)
+		if !ok || errors.Is(r.err, io.EOF) {
+			break
+		}
+		if r.err != nil {
+			return t.fail(r.err)
+		}
+		t.event(ctx, r.event)
 		if t.werr != nil {
 			_ = s.Submit(context.Background(), agent.Stop{Reason: t.werr.Error()})
 			return 1
@@ -75,11 +81,43 @@ func Run(ctx context.Context, s agent.Session, o Options) int {
 type talk struct {
 	o       Options
 	s       agent.Session
-	answers chan string // lines of the person, while a question waits for one
+	events  chan result            // closed at the end
+	later   []result               // what came while a question was open
+	waiting atomic.Pointer[string] // the id of the question that waits for a line
+	answers chan answer            // closed when the input ended
 	code    int
 	werr    error
 	open    bool // the cursor is inside a line of streamed text
 	told    bool // the running text block was shown while it came
+}
+
+// A result is what the session's events come to: the next one, or why there
+// is none.
+type result struct {
+	event agent.Event
+	err   error
+}
+
+// follow hands events on until they or ctx end.
+func (t *talk) follow(ctx context.Context) {
+	defer close(t.events)
+	for e, err := range t.s.Events(ctx, 0) {
+		select {
+		case t.events <- result{e, err}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// next is the event to show next, in order.
+func (t *talk) next() (r result, ok bool) {
+	if len(t.later) > 0 {
+		r, t.later = t.later[0], t.later[1:]
+		return r, true
+	}
+	r, ok = <-t.events
+	return r, ok
 }
 
 func (t *talk) fail(err error) int {
@@ -94,10 +132,13 @@ func (t *talk) read(ctx context.Context, cancel context.CancelCauseFunc) {
 	sc.Buffer(nil, 1<<20)
 	for sc.Scan() {
 		text := sc.Text()
-		select {
-		case t.answers <- text:
+		if q := t.waiting.Swap(nil); q != nil {
+			select {
+			case t.answers <- answer{*q, text}:
+			case <-ctx.Done():
+				return
+			}
 			continue
-		default:
 		}
 		if t.o.Once {
 			continue // typed before anything was asked: consent to nothing

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 )
@@ -18,9 +19,9 @@ const maxLine = 256 << 20
 // A hostLine is one line from the host. Only what every frame may have is here;
 // fields of other types and versions are ignored.
 type hostLine struct {
-	Type      string `json:"type"`
-	RequestID string `json:"request_id"`
-	Request   json.RawMessage
+	Type      string          `json:"type"`
+	RequestID string          `json:"request_id"`
+	Request   json.RawMessage `json:"request"`
 	Response  *struct {
 		Subtype   string          `json:"subtype"`
 		RequestID string          `json:"request_id"`
@@ -60,10 +61,10 @@ func lines(r io.Reader, f func([]byte) error) error {
 			long = append(long, part...)
 			continue
 		}
-		line := append(long, part...)
+		line := append(long, part...) // a copy: part is the reader's
 		long = nil
 		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if ferr := f(bytes.Clone(line)); ferr != nil {
+			if ferr := f(line); ferr != nil {
 				return ferr
 			}
 		}
@@ -214,15 +215,23 @@ func permission(q agent.Question, a agent.Answer) agent.Decision {
 	return d
 }
 
-// sameJSON reports whether a and b hold the same value.
+// sameJSON reports whether a and b hold the same value, written the same but
+// for blanks, escapes and the order of members. Numbers are compared as they
+// are written: as floats, long integers that differ would be the same.
 func sameJSON(a, b json.RawMessage) bool {
-	var x, y any
-	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil {
+	x, errX := value(a)
+	y, errY := value(b)
+	if errX != nil || errY != nil {
 		return bytes.Equal(a, b)
 	}
-	p, _ := json.Marshal(x)
-	q, _ := json.Marshal(y)
-	return bytes.Equal(p, q)
+	return reflect.DeepEqual(x, y)
+}
+
+func value(raw json.RawMessage) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
 }
 
 func or(a, b string) string {
