@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,16 +201,18 @@ func TestReplacedInput(t *testing.T) {
 // What a call means is looked at again when calls before it may have changed it.
 func TestInspectedAgainAfterAWait(t *testing.T) {
 	t.Parallel()
-	cwd := "/"
+	// A call may be looked at while one before it runs.
+	var cwd atomic.Pointer[string]
+	cwd.Store(new("/"))
 	var subjects []string
 	tools := map[string]agent.Tool{"cd": tool{
 		inspect: func(json.RawMessage) (agent.Effects, error) {
-			return agent.Effects{Subjects: []agent.Subject{{Value: cwd}}}, nil
+			return agent.Effects{Subjects: []agent.Subject{{Value: *cwd.Load()}}}, nil
 		},
 		run: func(context.Context, agent.Call) (agent.Result, error) {
 			time.Sleep(20 * time.Millisecond)
-			cwd += "sub/"
-			return agent.Textual(cwd), nil
+			cwd.Store(new(*cwd.Load() + "sub/"))
+			return agent.Textual(*cwd.Load()), nil
 		}}}
 	r := newRig(tools, whole("tool_use", use("a", "cd"), use("b", "cd")), whole("end_turn", text("ok")))
 	r.Gate = func(_ context.Context, c agent.Call) (agent.Decision, error) {

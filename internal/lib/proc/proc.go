@@ -272,6 +272,9 @@ func (p *Process) watch(ctx context.Context) {
 	select {
 	case <-p.exited:
 	case <-ctx.Done():
+		if p.reaped() {
+			break // both are true; what it left running is the caller's to judge
+		}
 		_ = p.Kill(p.grace)
 		<-p.exited
 		if p.err == nil {

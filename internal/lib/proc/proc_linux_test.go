@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -180,6 +181,38 @@ func TestWaitForTheChildOnly(t *testing.T) {
 			t.Errorf("%s: %v", tt.script, err)
 		}
 	}
+}
+
+// A context that ends when the child has ended already kills nothing it left,
+// however late the watcher looks: with many at once it is late for some.
+func TestEndsBeforeItsContext(t *testing.T) {
+	t.Parallel()
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			p, err := Start(ctx, sh("sleep 300 </dev/null >/dev/null 2>&1 &"), Options{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for range 1000 {
+				if p.reaped() {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+			if exit, err := p.Wait(); !exit.OK() || err != nil || p.Remaining() != 1 {
+				t.Errorf("got %v, %v, %d left", exit, err, p.Remaining())
+			}
+			if err := p.Kill(time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // brood is a script whose descendants try hard to survive: they ignore

@@ -108,6 +108,36 @@ func (f via) Connect(ctx context.Context) (sdk.Connection, error) {
 	return mended{c}, nil
 }
 
+// writeTime bounds the writing of one message, however big it is.
+const writeTime = time.Minute
+
+// An outbox lets one message out at a time, each of them whole: who gives up
+// waiting does not tear what is being written, for the messages behind it and
+// the connection would go with it.
+type outbox chan struct{}
+
+func newOutbox() outbox { return make(outbox, 1) }
+
+// send runs write, which has an end of its own.
+func (o outbox) send(ctx context.Context, write func() error) error {
+	select {
+	case o <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { <-o }()
+		done <- write()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // A stdio is a connection to a child process, a message a line. Lines that are
 // no JSON objects are kept among the errors and passed over.
 type stdio struct {
@@ -116,7 +146,7 @@ type stdio struct {
 	junk   *proc.Capture // standard error and what was no message
 	in     *bufio.Reader
 
-	mu   sync.Mutex // over writes
+	out  outbox
 	once sync.Once
 }
 
@@ -128,7 +158,7 @@ func startStdio(spec proc.Spec, guard *proc.Guard, junk *proc.Capture) (*stdio, 
 		cancel()
 		return nil, err
 	}
-	return &stdio{p: p, cancel: cancel, junk: junk, in: bufio.NewReaderSize(p.Stdout, 64<<10)}, nil
+	return &stdio{p: p, cancel: cancel, junk: junk, in: bufio.NewReaderSize(p.Stdout, 64<<10), out: newOutbox()}, nil
 }
 
 func (c *stdio) Read(ctx context.Context) (jsonrpc.Message, error) {
@@ -166,15 +196,16 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-func (c *stdio) Write(_ context.Context, m jsonrpc.Message) error {
+// Write ends at the latest when the input of the child does.
+func (c *stdio) Write(ctx context.Context, m jsonrpc.Message) error {
 	b, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, err = c.p.Stdin.Write(append(b, '\n'))
-	return err
+	return c.out.send(ctx, func() error {
+		_, err := c.p.Stdin.Write(append(b, '\n'))
+		return err
+	})
 }
 
 // Close ends the server: its input closes, then it is asked, then forced,
@@ -300,7 +331,10 @@ func (h *hosted) Close() error {
 func (*hosted) SessionID() string { return "" }
 
 // A socket is a connection over a web socket, a message a text frame.
-type socket struct{ c *websocket.Conn }
+type socket struct {
+	c   *websocket.Conn
+	out outbox
+}
 
 func dialSocket(ctx context.Context, client *http.Client, url string) (*socket, error) {
 	c, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, Subprotocols: []string{"mcp"}})
@@ -311,7 +345,7 @@ func dialSocket(ctx context.Context, client *http.Client, url string) (*socket, 
 		return nil, err
 	}
 	c.SetReadLimit(maxLine)
-	return &socket{c}, nil
+	return &socket{c, newOutbox()}, nil
 }
 
 func (s *socket) Read(ctx context.Context) (jsonrpc.Message, error) {
@@ -331,7 +365,13 @@ func (s *socket) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	return s.c.Write(ctx, websocket.MessageText, b)
+	return s.out.send(ctx, func() error {
+		// The library closes the connection when the context of a write ends
+		// in the midst of it: a call given up must not end the others.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
+		defer cancel()
+		return s.c.Write(ctx, websocket.MessageText, b)
+	})
 }
 
 func (s *socket) Close() error    { return s.c.Close(websocket.StatusNormalClosure, "") }
