@@ -1,11 +1,12 @@
 #!/bin/sh
 # Installs what the tests need and is not there: bubblewrap, ripgrep, git,
-# node, and the npm packages of test/sdk. Says what to do where it cannot.
+# node, python3, poppler, and the npm packages of test/sdk. Says what to do
+# where it cannot.
 set -eu
 cd "$(dirname "$0")/.."
 
 need=""
-for pair in bwrap:bubblewrap rg:ripgrep git:git node:nodejs npm:npm; do
+for pair in bwrap:bubblewrap rg:ripgrep git:git node:nodejs npm:npm python3:python3 pdftoppm:poppler-utils; do
 	command -v "${pair%%:*}" >/dev/null 2>&1 || need="$need ${pair##*:}"
 done
 if [ -n "$need" ]; then

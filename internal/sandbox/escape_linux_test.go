@@ -115,6 +115,7 @@ var attempts = []struct{ name, script string }{
 // No attempt gets out, and nothing outside has changed.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
+	need(t, "git", "python3", "unshare", "nsenter", "mount", "getent", "timeout", "setsid")
 	b := box(t, sandbox.Options{})
 	base := tempDir(t)
 	at := func(p string) string { return filepath.Join(base, p) }

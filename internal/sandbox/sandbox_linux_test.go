@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -35,6 +36,20 @@ func box(t *testing.T, o sandbox.Options) *sandbox.Box {
 		t.Skip(b.Status())
 	}
 	return b
+}
+
+// need ends the test if a program is missing: an attempt to get out that
+// fails for want of its tool proves nothing.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is not installed", p)
+			}
+			t.Skipf("%s is not installed", p)
+		}
+	}
 }
 
 // run runs a script confined and returns what it wrote and how it ended.
