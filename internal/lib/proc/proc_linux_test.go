@@ -197,12 +197,7 @@ func TestEndsBeforeItsContext(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			for range 1000 {
-				if p.reaped() {
-					break
-				}
-				time.Sleep(time.Millisecond)
-			}
+			<-p.Exited()
 			cancel()
 			if exit, err := p.Wait(); !exit.OK() || err != nil || p.Remaining() != 1 {
 				t.Errorf("got %v, %v, %d left", exit, err, p.Remaining())

@@ -24,7 +24,7 @@ var (
 
 // New returns Bash and, if there are Jobs, TaskStop and TaskOutput.
 func New(o Options) []agent.Tool {
-	b := &bash{o: o.withDefaults()}
+	b := &bash{o: o.withDefaults(), settle: 100 * time.Millisecond}
 	b.self = sync.OnceValue(procid.Self)
 	b.profile = newProfile(b)
 	tools := []agent.Tool{b}
@@ -67,6 +67,9 @@ type bash struct {
 	o       Options
 	self    func() procid.ID
 	profile *profile
+	// settle is how long what a command leaves running may take to end
+	// before it counts as left.
+	settle time.Duration
 
 	mu  sync.Mutex
 	cwd string // where the next command starts, if we keep it; "" is Root
@@ -250,7 +253,7 @@ func (b *bash) report(c agent.Call, in bashInput, r *run, end ending) agent.Resu
 	}
 	left := 0
 	if end.cause == nil {
-		left = r.lingering()
+		left = r.lingering(b.settle)
 	}
 	v := r.view(limit, failed, left > 0, b.o.ResultDir)
 	adopted := ""

@@ -65,12 +65,12 @@ func (b *bash) moveToBackground(ctx context.Context, r *run, c agent.Call, in ba
 }
 
 // lingering counts the processes that a command has left running. What ends
-// by itself in a moment, such as the rest of a pipeline, is not counted.
-func (r *run) lingering() int {
+// by itself within settle, such as the rest of a pipeline, is not counted.
+func (r *run) lingering(settle time.Duration) int {
 	if r.p.Remaining() == 0 {
 		return 0
 	}
-	short, cancel := context.WithTimeoutCause(context.Background(), 100*time.Millisecond, errTimeout)
+	short, cancel := context.WithTimeoutCause(context.Background(), settle, errTimeout)
 	defer cancel()
 	if err := r.p.WaitGroup(short); err == nil {
 		return 0
