@@ -38,9 +38,13 @@ var layers = []struct{ pkg, may string }{
 	{"tools/*", "agent lib/*"},
 	{"ext/*", "agent lib/*"},
 	{"session", "agent journal loop gate window lib/*"},
+	{"ui/tui/cell", "lib/*"},
+	{"ui/tui/editor", "ui/tui/cell"},
+	{"ui/tui/markdown", "ui/tui/cell"},
+	{"ui/tui", "agent lib/* ui/frame ui/tui/*"},
 	{"ui/*", "agent lib/* ui/frame"},
 	{"ui/*/*", "agent lib/*"},
-	{"test/*", "agent lib/* net/modelserver"},
+	{"test/*", "agent lib/* net/modelserver net/mcp/serve"},
 	{"demo", "lib/* net/modelserver"},
 	{"app", "*"},
 	{"cli", "*"},
@@ -51,7 +55,7 @@ var layers = []struct{ pkg, may string }{
 var only = map[string]string{
 	"net/http":  "net/* net/*/* ui/web ui/slack test/*",
 	"os/exec":   "lib/proc sandbox sandbox/* arch test/*",
-	"os/signal": "cli lib/proc",
+	"os/signal": "cli lib/proc test/*",
 }
 
 // match reports whether any of the space-separated patterns matches s.

@@ -126,7 +126,7 @@ func TestDependencyList(t *testing.T) {
 		}
 	}
 	slices.Sort(linked)
-	data, err := os.ReadFile("../../deps.txt")
+	data, err := os.ReadFile("deps.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,6 +54,10 @@ type Spec struct {
 	Dir string
 	// Files become the descriptors from 3 on. The caller closes them.
 	Files []*os.File
+	// Deaf starts the program with the signals blocked by which a group is
+	// asked to end. It is for one that starts another and passes the end of
+	// that on: the other unblocks them and can end in its own way. Linux only.
+	Deaf bool
 }
 
 // A Wrap rewrites a Spec just before it is started, to confine it for
@@ -115,6 +119,7 @@ type Process struct {
 
 	pid      int
 	terminal bool
+	deaf     bool
 	grace    time.Duration
 	guard    *Guard
 	cleanup  func()
@@ -160,6 +165,7 @@ func start(ctx context.Context, s Spec, o Options, cleanup func()) (*Process, er
 	cmd.WaitDelay = orDefault(o.Drain, defaultDrain)
 	p := &Process{
 		terminal: o.Terminal,
+		deaf:     s.Deaf,
 		grace:    orDefault(o.Grace, defaultGrace),
 		guard:    o.Guard,
 		cleanup:  cleanup,
@@ -246,7 +252,7 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 	unlock := lockThread()
 	defer unlock()
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
+	if err := p.start(cmd); err != nil {
 		started <- err
 		return
 	}
@@ -264,6 +270,18 @@ func (p *Process) run(cmd *exec.Cmd, started chan<- error) {
 		p.err = fmt.Errorf("running %s: %w", cmd.Path, err)
 	}
 	close(p.exited)
+}
+
+// start starts cmd; the thread is locked.
+func (p *Process) start(cmd *exec.Cmd) error {
+	if p.deaf {
+		hear, err := deafen()
+		if err != nil {
+			return err
+		}
+		defer hear()
+	}
+	return cmd.Start()
 }
 
 // watch kills the tree when ctx ends, and lets go of everything at the end.

@@ -499,3 +499,24 @@ func BenchmarkRun(b *testing.B) {
 		}
 	}
 }
+
+// A program that is started deaf does not end when its group is asked to, and
+// hands the deafness on; nobody else is started so.
+func TestDeaf(t *testing.T) {
+	t.Parallel()
+	for _, deaf := range []bool{true, false, true} {
+		s := Spec{Path: "grep", Args: []string{"grep", "SigBlk", "/proc/self/status"}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+		s.Deaf = deaf
+		out, err := Run(t.Context(), s, Options{}, 1<<10)
+		if err != nil || !out.OK() {
+			t.Fatal(err, out.Exit, string(out.Stderr))
+		}
+		want := "0000000000000000"
+		if deaf {
+			want = "0000000000004003"
+		}
+		if !strings.Contains(string(out.Stdout), "SigBlk:\t"+want) {
+			t.Errorf("deaf %v: %s", deaf, out.Stdout)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // attributes puts a child into a session of its own, which has no terminal to
@@ -21,6 +23,19 @@ func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true}
 func lockThread() (unlock func()) {
 	runtime.LockOSThread()
 	return runtime.UnlockOSThread
+}
+
+// deafen blocks the signals of Spec.Deaf for this thread, and so for what it
+// starts, until hear is called.
+func deafen() (hear func(), err error) {
+	var block, old unix.Sigset_t
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
+		block.Val[0] |= 1 << (s - 1)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_BLOCK, &block, &old); err != nil {
+		return nil, fmt.Errorf("blocking signals: %w", err)
+	}
+	return func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &old, nil) }, nil
 }
 
 // processes lists the live processes; zombies are dead.
