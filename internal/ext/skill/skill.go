@@ -162,6 +162,12 @@ func (p Place) read() (ss []Skill, ps []Problem) {
 		})
 		return ss, ps
 	}
+	if p.Plugin != "" { // a plugin may be, or name, a single skill
+		if name := path.Join(p.Dir, "SKILL.md"); regular(p.FS, name) {
+			p.add(&ss, &ps, name, path.Base(p.Dir))
+			return ss, ps
+		}
+	}
 	entries, err := fs.ReadDir(p.FS, p.Dir)
 	if err != nil {
 		return nil, nil // not there
@@ -198,6 +204,11 @@ func (p Place) add(ss *[]Skill, ps *[]Problem, name, base string) {
 	}
 	s.Source, s.File, s.Dir, s.Root, s.Data = p.Source, file, path.Dir(file), p.Root, p.Data
 	*ss = append(*ss, s)
+}
+
+func regular(fsys fs.FS, name string) bool {
+	fi, err := fs.Stat(fsys, name)
+	return err == nil && fi.Mode().IsRegular()
 }
 
 func readFile(fsys fs.FS, name string) ([]byte, error) {

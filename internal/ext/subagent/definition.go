@@ -181,6 +181,8 @@ type Place struct {
 	Path   string // what messages call it
 	Source string
 	Plugin string // prefix of names, for plugins
+	Root   string // of the plugin
+	Data   string // of the plugin
 }
 
 // Discover reads all definitions under the places, nearest first: of two with
@@ -211,8 +213,8 @@ func Discover(places []Place) (ds []Definition, ps []Problem) {
 			}
 			d.Source, d.File = p.Source, file
 			if p.Plugin != "" {
-				sub := strings.Trim(strings.TrimPrefix(path.Dir(name), p.Dir), "/")
-				d.Name = strings.Join(append([]string{p.Plugin}, append(strings.FieldsFunc(sub, func(r rune) bool { return r == '/' }), d.Name)...), ":")
+				d.Name = strings.ReplaceAll(path.Join(p.Plugin, path.Dir(strings.Trim(strings.TrimPrefix(name, p.Dir), "/")), d.Name), "/", ":")
+				d.Prompt = strings.NewReplacer("${CLAUDE_PLUGIN_ROOT}", p.Root, "${CLAUDE_PLUGIN_DATA}", p.Data).Replace(d.Prompt)
 				d.Mode, d.Servers, d.Hooks = "", nil, nil // plugins may not set these
 			}
 			ds = append(ds, d)
