@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 func (s *Store) blob(sum string) string {
@@ -32,10 +33,12 @@ func look(path string) (state, error) {
 			return state{}, err
 		}
 		return state{Kind: "link", Why: target}, nil
+	case fi.IsDir():
+		return state{Kind: "dir"}, nil
 	case !fi.Mode().IsRegular():
 		return state{Kind: "other", Why: fi.Mode().Type().String()}, nil
 	case links(fi) > 1:
-		return state{Kind: "other", Why: "it is a hard link"}, nil
+		return state{Kind: "other", Why: hardLink}, nil
 	case fi.Size() > MaxFile:
 		return state{Kind: "other", Why: fmt.Sprintf("it is larger than %d MB", MaxFile>>20)}, nil
 	}
@@ -101,4 +104,27 @@ func (s *Store) content(sum string) ([]byte, error) {
 		return nil, fmt.Errorf("the kept content %s is damaged", sum[:12])
 	}
 	return data, nil
+}
+
+// hardLink is why a file with another name is not covered: to write it in
+// place would change it under that name too, to replace it would part the two.
+const hardLink = "it is a hard link"
+
+// Sweep removes the stores below dir whose index nobody has written since
+// before. What cannot be removed is tried next time.
+func Sweep(dir string, before time.Time) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range list {
+		store := filepath.Join(dir, e.Name())
+		fi, err := os.Stat(filepath.Join(store, "index.jsonl"))
+		if errors.Is(err, fs.ErrNotExist) {
+			fi, err = os.Stat(store) // nothing was ever noted, or half of it was removed
+		}
+		if err == nil && fi.ModTime().Before(before) {
+			_ = os.RemoveAll(store)
+		}
+	}
 }

@@ -39,27 +39,46 @@ const (
 
 // A state is what stood at a path.
 type state struct {
-	Kind string      `json:"kind"` // absent, file, link, other
+	Kind string      `json:"kind"` // absent, file, dir, link, other
 	Sum  string      `json:"sum,omitempty"`
 	Mode fs.FileMode `json:"mode,omitempty"`
 	Size int64       `json:"size,omitempty"`
-	Why  string      `json:"why,omitempty"` // of other: why it is not covered
+	Why  string      `json:"why,omitempty"` // of other: why it is not covered; of link: where it leads
 }
 
+// same reports whether two states are known to be the same.
 func (s state) same(t state) bool {
-	return s.Kind == t.Kind && s.Sum == t.Sum && (s.Kind != "file" || s.Mode.Perm() == t.Mode.Perm())
+	if s.Kind != t.Kind {
+		return false
+	}
+	switch s.Kind {
+	case "file":
+		return s.Sum == t.Sum && s.Mode.Perm() == t.Mode.Perm()
+	case "link":
+		return s.Why == t.Why
+	}
+	return s.Kind != "other"
 }
+
+// gone reports whether s is no file: one that stands there now has to go.
+func (s state) gone() bool { return s.Kind == "absent" || s.Kind == "dir" }
 
 // A record is one line of the index.
 type record struct {
-	Type  string    `json:"type"` // point, before, after
-	ID    string    `json:"id,omitempty"`
+	Type  string    `json:"type"`         // point, before, after, gap
+	ID    string    `json:"id,omitempty"` // of before and gap: the point they belong to; "" is the last
 	At    time.Time `json:"at,omitzero"`
 	Label string    `json:"label,omitempty"`
 	Path  string    `json:"path,omitempty"`
 	Who   Who       `json:"who,omitempty"`
 	Dir   string    `json:"dir,omitempty"` // real directory of Path when it was saved
 	State *state    `json:"state,omitempty"`
+	// Theirs says that State is not what we had left there: somebody else
+	// has changed the file since.
+	Theirs bool `json:"theirs,omitempty"`
+	// Since, if not 0, says that State was seen before the note of that
+	// number, by a command that was under way.
+	Since int `json:"since,omitempty"`
 }
 
 // A point is one checkpoint with what was saved since, until the next one.
@@ -68,12 +87,30 @@ type point struct {
 	at        time.Time
 	before    map[string]saved
 	order     []string // paths of before, in the order they were saved
+	// theirs holds paths that somebody else changed after they were saved
+	// here and before we changed them again.
+	theirs map[string]mark
+	gaps   []string // what cannot be taken back, in words
 }
 
 type saved struct {
-	state state
-	who   Who
-	dir   string
+	state  state
+	who    Who
+	dir    string
+	theirs bool // somebody else made it so
+	number int  // of the note
+}
+
+// A mark is the note of what somebody else had left at a path.
+type mark struct {
+	number int
+	sum    string
+}
+
+// A left is what we last left at a path. Notes are numbered as they come.
+type left struct {
+	state
+	number int
 }
 
 // A Store is the checkpoints of one session. Its methods may be called
@@ -84,14 +121,17 @@ type Store struct {
 
 	mu     sync.Mutex
 	points []*point
-	after  map[string]state // what we last wrote, by path
-	known  map[string]kept  // files of the workspace as Snap last saw them
+	after  map[string]left  // what we last wrote, by path
+	number int              // of the last note: a before or an after
+	known  map[string]*kept // files of the workspace as Snap last saw them
+	open   []*Snapshot      // of commands under way, the oldest first
+	told   map[string]bool  // what Snapshot.Tell has said
 }
 
 // Open opens the store in dir, making it when something is first saved, and
 // reads what an earlier run left. Lines it cannot read are passed over.
 func Open(dir string) (*Store, error) {
-	s := &Store{dir: dir, after: map[string]state{}}
+	s := &Store{dir: dir, after: map[string]left{}, told: map[string]bool{}}
 	name := filepath.Join(dir, "index.jsonl")
 	f, err := os.Open(name)
 	switch {
@@ -130,21 +170,46 @@ func (s *Store) Close() error {
 func (s *Store) apply(r record) {
 	switch r.Type {
 	case "point":
-		s.points = append(s.points, &point{id: r.ID, at: r.At, label: r.Label, before: map[string]saved{}})
+		s.points = append(s.points, &point{id: r.ID, at: r.At, label: r.Label, before: map[string]saved{}, theirs: map[string]mark{}})
 	case "before":
-		if len(s.points) == 0 || r.State == nil {
+		p := s.point(r.ID)
+		if p == nil || r.State == nil {
 			return
 		}
-		p := s.points[len(s.points)-1]
-		if _, ok := p.before[r.Path]; !ok {
-			p.before[r.Path] = saved{*r.State, r.Who, r.Dir}
+		s.number++
+		b, held := p.before[r.Path]
+		switch {
+		case !held:
+			p.before[r.Path] = saved{*r.State, r.Who, r.Dir, r.Theirs, s.number}
 			p.order = append(p.order, r.Path)
+		case r.Since > 0 && b.number >= r.Since:
+			p.before[r.Path] = saved{*r.State, b.who, r.Dir, r.Theirs, s.number}
+			if p.theirs[r.Path].number >= r.Since {
+				delete(p.theirs, r.Path)
+			}
+		case r.Theirs:
+			p.theirs[r.Path] = mark{s.number, r.State.Sum}
 		}
 	case "after":
 		if r.State != nil {
-			s.after[r.Path] = *r.State
+			s.number++
+			s.after[r.Path] = left{*r.State, s.number}
+		}
+	case "gap":
+		if p := s.point(r.ID); p != nil {
+			p.gaps = append(p.gaps, r.Label)
 		}
 	}
+}
+
+// point is the newest point of that id, or the last for "".
+func (s *Store) point(id string) *point {
+	for _, p := range slices.Backward(s.points) {
+		if id == "" || p.id == id {
+			return p
+		}
+	}
+	return nil
 }
 
 // write puts r on disk, then into memory.
@@ -219,15 +284,24 @@ func (s *Store) Before(path string, who Who) error {
 	if len(s.points) == 0 {
 		return nil
 	}
-	p := s.points[len(s.points)-1]
-	if _, ok := p.before[path]; ok {
-		return nil
+	_, held := s.points[len(s.points)-1].before[path]
+	ours, changed := s.after[path]
+	if held && !changed {
+		return nil // this very change is under way
 	}
-	st, err := s.save(path)
+	see := s.save
+	if held {
+		see = look
+	}
+	st, err := see(path)
 	if err != nil {
 		return fmt.Errorf("saving %s before it changes: %w", path, err)
 	}
-	return s.write(record{Type: "before", Path: path, Dir: realDir(path), Who: who, State: &st})
+	theirs := changed && !ours.same(st)
+	if held && !theirs {
+		return nil
+	}
+	return s.write(record{Type: "before", Path: path, Dir: realDir(path), Who: who, State: &st, Theirs: theirs})
 }
 
 // After notes what stands at path now that we have changed it, so that a
@@ -243,6 +317,18 @@ func (s *Store) After(path string) error {
 		return fmt.Errorf("noting %s after its change: %w", path, err)
 	}
 	return s.write(record{Type: "after", Path: path, State: &st})
+}
+
+// Ours reports whether what stands at path is what we left there.
+func (s *Store) Ours(path string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ours, ok := s.after[path]
+	if !ok {
+		return false
+	}
+	now, err := look(path)
+	return err == nil && ours.same(now)
 }
 
 // A Point describes one checkpoint.
@@ -277,31 +363,42 @@ func (s *Store) Size() int64 {
 	return n
 }
 
-// since returns the earliest saved content of each path from checkpoint id on.
-func (s *Store) since(id string) (map[string]saved, []string, error) {
+// since returns the earliest saved content of each path from checkpoint id on;
+// theirs says then that somebody else has changed it after that, and we again.
+// words are the sums of what they wrote, with the path.
+func (s *Store) since(id string) (at map[string]saved, order []string, words map[string]string, err error) {
 	i := slices.IndexFunc(s.points, func(p *point) bool { return p.id == id })
 	if i < 0 {
-		return nil, nil, fmt.Errorf("there is no checkpoint %s", id)
+		return nil, nil, nil, fmt.Errorf("there is no checkpoint %s", id)
 	}
 	if i < len(s.points)-Keep {
-		return nil, nil, fmt.Errorf("the checkpoint %s is older than the newest %d, which are kept", id, Keep)
+		return nil, nil, nil, fmt.Errorf("the checkpoint %s is older than the newest %d, which are kept", id, Keep)
 	}
-	at := map[string]saved{}
-	var order []string
+	at, order = map[string]saved{}, nil
+	words = map[string]string{}
 	for _, p := range s.points[i:] {
 		for _, path := range p.order {
 			b := p.before[path]
 			old, ok := at[path]
-			switch {
-			case !ok:
+			if m := p.theirs[path]; m.sum != "" {
+				words[m.sum] = path
+			}
+			if b.theirs && ok && b.state.Sum != "" {
+				words[b.state.Sum] = path
+			}
+			if !ok {
+				b.theirs = p.theirs[path].number > 0 // before this was saved is nobody's business
 				at[path] = b
 				order = append(order, path)
-			case old.who == Shell && b.who == Tool:
-				// A file that tools changed too is a tool's, as far as asking goes.
-				old.who = Tool
-				at[path] = old
+				continue
 			}
+			// A file that tools changed too is a tool's, as far as asking goes.
+			if old.who == Shell && b.who == Tool {
+				old.who = Tool
+			}
+			old.theirs = old.theirs || b.theirs || p.theirs[path].number > 0
+			at[path] = old
 		}
 	}
-	return at, order, nil
+	return at, order, words, nil
 }

@@ -1,10 +1,12 @@
 package checkpoint
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -226,5 +228,64 @@ func TestShellChangesAreAChoice(t *testing.T) {
 	}
 	if _, err := s.Rewind(Rewind{To: "nowhere"}); err == nil {
 		t.Error("an unknown checkpoint is an error")
+	}
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, n := range []string{"old", "new"} {
+		s := open(t, filepath.Join(dir, n))
+		if err := s.Begin("p", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().AddDate(0, 0, -31)
+	if err := os.Chtimes(filepath.Join(dir, "old", "index.jsonl"), long, long); err != nil {
+		t.Fatal(err)
+	}
+	Sweep(dir, time.Now().AddDate(0, 0, -30))
+	if list, err := os.ReadDir(dir); err != nil || len(list) != 1 || list[0].Name() != "new" {
+		t.Errorf("left: %v, %v", list, err)
+	}
+}
+
+// The newest checkpoints can be gone back to; what only older ones needed is
+// not kept, a file's first content excepted, and equal contents are kept once.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	ws, store := t.TempDir(), t.TempDir()
+	f, g := filepath.Join(ws, "f"), filepath.Join(ws, "g")
+	write(t, f, "first", 0o644)
+	write(t, g, "same", 0o644)
+	s := open(t, store)
+	const more = 20
+	for i := range Keep + more {
+		if err := s.Begin(fmt.Sprint("p", i), ""); err != nil {
+			t.Fatal(err)
+		}
+		change(t, s, Tool, f, func() { write(t, f, fmt.Sprint("version ", i), 0o644) })
+		change(t, s, Tool, g, func() { write(t, g, []string{"same", "other"}[(i+1)%2], 0o644) })
+	}
+	blobs := 0
+	for p := range tree(t, filepath.Join(store, "blobs")) {
+		_ = p
+		blobs++
+	}
+	if want := Keep + 1 + 2; blobs > want { // the versions, the first one, and those of g
+		t.Errorf("%d contents are kept, want at most %d", blobs, want)
+	}
+	s = open(t, store)
+	if ps := s.Points(); len(ps) != Keep || ps[0].ID != fmt.Sprint("p", more) {
+		t.Errorf("%d checkpoints, the first %v", len(ps), ps[0])
+	}
+	if _, err := s.Rewind(Rewind{To: fmt.Sprint("p", more-1)}); err == nil {
+		t.Error("went back to one that is too old")
+	}
+	if rep, err := s.Rewind(Rewind{To: fmt.Sprint("p", more)}); err != nil || len(rep.Kept) > 0 {
+		t.Errorf("%+v, %v", rep, err)
+	}
+	if got := tree(t, ws)["f"]; got != fmt.Sprint("-rw-r--r-- version ", more-1) {
+		t.Errorf("f is %q", got)
 	}
 }

@@ -43,6 +43,8 @@ type Report struct {
 	Changes []Change
 	Kept    []Kept // changed since by somebody else, or not restorable
 	Links   []string
+	// Gaps are changes since that nothing can be done about, in words.
+	Gaps []string
 	// Shell lists files that commands changed and that stay, because Shell
 	// was not asked for.
 	Shell []string
@@ -55,7 +57,7 @@ func (s *Store) Rewind(r Rewind) (Report, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var rep Report
-	at, order, err := s.since(r.To)
+	at, order, words, err := s.since(r.To)
 	if err != nil {
 		return rep, err
 	}
@@ -69,8 +71,12 @@ func (s *Store) Rewind(r Rewind) (Report, error) {
 	for i, path := range order {
 		place[path] = i
 	}
+	// And what is in a directory goes before what stands where it stands.
 	slices.SortStableFunc(order, func(a, b string) int {
-		return cmp.Compare(kindOrder(at[a].state), kindOrder(at[b].state))
+		if c := cmp.Compare(kindOrder(at[a].state), kindOrder(at[b].state)); c != 0 || !at[a].state.gone() {
+			return c
+		}
+		return cmp.Compare(strings.Count(b, string(filepath.Separator)), strings.Count(a, string(filepath.Separator)))
 	})
 	for _, path := range order {
 		want := at[path]
@@ -78,7 +84,14 @@ func (s *Store) Rewind(r Rewind) (Report, error) {
 			rep.Shell = append(rep.Shell, path)
 			continue
 		}
-		s.one(&rep, r, path, want)
+		s.one(&rep, r, path, want, words)
+	}
+	for _, p := range s.points[slices.IndexFunc(s.points, func(p *point) bool { return p.id == r.To }):] {
+		for _, g := range p.gaps {
+			if !slices.Contains(rep.Gaps, g) {
+				rep.Gaps = append(rep.Gaps, g)
+			}
+		}
 	}
 	slices.SortFunc(rep.Changes, func(a, b Change) int { return cmp.Compare(place[a.Path], place[b.Path]) })
 	slices.SortFunc(rep.Kept, func(a, b Kept) int { return cmp.Compare(place[a.Path], place[b.Path]) })
@@ -88,14 +101,14 @@ func (s *Store) Rewind(r Rewind) (Report, error) {
 }
 
 func kindOrder(s state) int {
-	if s.Kind == "absent" {
+	if s.gone() {
 		return 0
 	}
 	return 1
 }
 
 // one takes path back to want, or says in rep why not.
-func (s *Store) one(rep *Report, r Rewind, path string, want saved) {
+func (s *Store) one(rep *Report, r Rewind, path string, want saved, words map[string]string) {
 	keep := func(why string) { rep.Kept = append(rep.Kept, Kept{path, why}) }
 	now, err := look(path)
 	if err != nil {
@@ -103,7 +116,7 @@ func (s *Store) one(rep *Report, r Rewind, path string, want saved) {
 		return
 	}
 	switch {
-	case now.same(want.state):
+	case now.same(want.state), now.gone() && want.state.gone() && (now.Kind == "absent" || empties(path, rep.Changes)):
 		return
 	case want.state.Kind == "link", now.Kind == "link":
 		rep.Links = append(rep.Links, path)
@@ -112,21 +125,39 @@ func (s *Store) one(rep *Report, r Rewind, path string, want saved) {
 		keep("it was not saved: " + want.state.Why)
 		return
 	case now.Kind == "other":
-		if now.Why == "it is a hard link" {
+		if now.Why == hardLink {
 			rep.Links = append(rep.Links, path)
 			return
 		}
 		keep("something else stands there now: " + now.Why)
 		return
 	}
-	if ours, ok := s.after[path]; !r.Force && !(ok && ours.same(now)) {
+	if want.theirs && !r.Force {
+		keep("somebody else changed it between our changes")
+		return
+	}
+	// Of a directory only what is in it counts, which has paths of its own.
+	if ours, ok := s.after[path]; !r.Force && now.Kind != "dir" && !(ok && (ours.same(now) || ours.gone() && now.gone())) {
 		keep("it was changed by somebody else since")
+		return
+	}
+	// It may have been moved here.
+	if from, ok := words[now.Sum]; ok && now.Kind == "file" && !r.Force {
+		keep("it holds what somebody else wrote into " + from)
 		return
 	}
 	if real := realDir(path); real != "" && want.dir != "" && real != want.dir {
 		// A directory on the way is a link now, or another one: what lies
 		// behind it is not what was saved.
 		rep.Links = append(rep.Links, path)
+		return
+	}
+	if now.Kind == "dir" && !empties(path, rep.Changes) {
+		keep("a directory with other files stands there now")
+		return
+	}
+	if in := obstacle(path, rep.Changes); in != "" && want.state.Kind == "file" {
+		keep(in + " stands where its directory was")
 		return
 	}
 	c := Change{Path: path, By: want.who}
@@ -145,9 +176,9 @@ func (s *Store) one(rep *Report, r Rewind, path string, want saved) {
 	}
 	c.Insertions, c.Deletions = lines(string(old), string(data))
 	switch {
-	case want.state.Kind == "absent":
+	case want.state.gone():
 		c.How = "deleted"
-	case now.Kind == "absent":
+	case now.Kind == "absent", now.Kind == "dir":
 		c.How = "created"
 	case now.Sum == want.state.Sum:
 		c.How = "mode"
@@ -170,13 +201,22 @@ func (s *Store) put1(r Rewind, path string, st state, data []byte) error {
 		if err != nil {
 			return err
 		}
-		if err := s.write(record{Type: "before", Path: path, Dir: realDir(path), Who: Undo, State: &now}); err != nil {
+		ours, changed := s.after[path]
+		if err := s.write(record{Type: "before", Path: path, Dir: realDir(path), Who: Undo, State: &now, Theirs: changed && !ours.same(now)}); err != nil {
 			return err
 		}
 	}
-	if st.Kind == "absent" {
+	if err := removeDirs(path); err != nil {
+		return err
+	}
+	if st.gone() {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
+		}
+		if st.Kind == "dir" {
+			if err := os.MkdirAll(path, 0o777); err != nil {
+				return err
+			}
 		}
 	} else {
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
@@ -194,6 +234,60 @@ func (s *Store) put1(r Rewind, path string, st state, data []byte) error {
 		return err
 	}
 	return s.write(record{Type: "after", Path: path, State: &st2})
+}
+
+// empties reports whether nothing but directories is left below dir when done
+// is done.
+func empties(dir string, done []Change) bool {
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if deletes(done, path) {
+			return nil
+		}
+		return fs.ErrExist
+	})
+	return err == nil
+}
+
+// obstacle is what keeps the directory of path from being made when done is
+// done, or "".
+func obstacle(path string, done []Change) string {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		fi, err := os.Stat(dir)
+		switch {
+		case err == nil && fi.IsDir(), dir == filepath.Dir(dir):
+			return ""
+		case err == nil && !deletes(done, dir):
+			return dir
+		}
+	}
+}
+
+func deletes(done []Change, path string) bool {
+	return slices.ContainsFunc(done, func(c Change) bool { return c.Path == path && c.How == "deleted" })
+}
+
+// removeDirs removes path if it is a directory that holds nothing but
+// directories, and does nothing if it is none.
+func removeDirs(path string) error {
+	fi, err := os.Lstat(path)
+	if err != nil || !fi.IsDir() {
+		return nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeDirs(filepath.Join(path, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Remove(path) // fails if a file is left
 }
 
 // realDir is the directory of path with all links resolved; "" if it is not there.

@@ -48,10 +48,11 @@ func TestShell(t *testing.T) {
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatal(err, string(out))
 		}
-		changed, err := n.Settle()
+		settled, err := n.Settle()
 		if err != nil {
 			t.Fatal(err)
 		}
+		changed := settled.Changed
 		for i := range changed {
 			changed[i], _ = filepath.Rel(root, changed[i])
 		}
@@ -105,6 +106,109 @@ func TestShell(t *testing.T) {
 	}
 }
 
+// What a person wrote between two changes of ours is in nobody's way back,
+// not even where a command has moved it.
+func TestWordsBetweenChanges(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	at := func(n string) string { return filepath.Join(root, n) }
+	for _, n := range []string{"a", "b", "c"} {
+		put(t, at(n), "old "+n)
+	}
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Begin("p", ""); err != nil {
+		t.Fatal(err)
+	}
+	command := func(f func()) Settled {
+		t.Helper()
+		n, err := s.Snap([]string{root})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f()
+		out, err := n.Settle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	command(func() { put(t, at("a"), "ours"); put(t, at("b"), "ours"); put(t, at("c"), "ours") })
+	put(t, at("a"), "a person's a")
+	put(t, at("b"), "a person's b")
+	command(func() {
+		put(t, at("a"), "ours again")
+		if err := os.Rename(at("b"), at("moved")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	rep, err := s.Rewind(Rewind{To: "p", Shell: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const between = "somebody else changed it between our changes"
+	want := []Kept{{at("a"), between}, {at("b"), between}, {at("moved"), "it holds what somebody else wrote into " + at("b")}}
+	if !slices.Equal(rep.Kept, want) || len(rep.Changes) != 1 {
+		t.Errorf("kept %v, changed %v", rep.Kept, rep.Changes)
+	}
+	if _, err := s.Rewind(Rewind{To: "p", Shell: true, Force: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []string{"a", "b", "c"} {
+		if got, err := os.ReadFile(at(n)); string(got) != "old "+n {
+			t.Errorf("forced: %s is %q, %v", n, got, err)
+		}
+	}
+}
+
+// What is not kept is told, once; a change to it is told when it happens.
+func TestLeftOut(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	big := filepath.Join(root, "big")
+	if err := os.WriteFile(big, make([]byte, MaxShellFile+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(root, "small"), "x")
+	s, err := Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Begin("p", ""); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{1, 0} {
+		n, err := s.Snap([]string{root, filepath.Join(root, ".")})
+		if err != nil || n.Files != 2 || len(n.Tell) != want || len(n.Left) != 1 {
+			t.Fatalf("%d: %+v, %v", i, n, err)
+		}
+		if i == 1 {
+			put(t, big, "small now")
+		}
+		if got, err := n.Settle(); err != nil || len(got.Changed) != i || len(got.Lost) != i {
+			t.Errorf("%d: %+v, %v", i, got, err)
+		}
+	}
+	// A store that cannot be written costs the undo, not the command.
+	if err := os.RemoveAll(filepath.Join(s.dir, "blobs")); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(s.dir, "blobs"), "in the way")
+	put(t, filepath.Join(root, "new"), "y")
+	n, err := s.Snap([]string{root})
+	if err != nil || !slices.ContainsFunc(n.Left, func(k Kept) bool { return k.Path == filepath.Join(root, "new") }) || len(n.Tell) != 1 {
+		t.Fatalf("%+v, %v", n, err)
+	}
+	put(t, filepath.Join(root, "new"), "longer")
+	if got, err := n.Settle(); err != nil || len(got.Lost) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func BenchmarkSnap(b *testing.B) {
 	root := b.TempDir()
 	for i := range 2000 {
@@ -129,7 +233,7 @@ func BenchmarkSnap(b *testing.B) {
 		}
 		i++
 		put(b, filepath.Join(root, "0", "0"), fmt.Sprint("changed ", i))
-		if c, err := n.Settle(); err != nil || len(c) != 1 {
+		if c, err := n.Settle(); err != nil || len(c.Changed) != 1 {
 			b.Fatal(c, err)
 		}
 	}
