@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,11 +22,6 @@ const self = "/proc/self/exe"
 // handLimit bounds how long the helper may take to hand its sockets out; it
 // does so before the command starts.
 const handLimit = 30 * time.Second
-
-// ignoring starts a program that outlives the signals by which a group is
-// asked to end: bubblewrap would die of them at once and take the command
-// with it, which then could not end in its own way.
-const ignoring = `trap '' HUP INT TERM; exec "$0" "$@"`
 
 // confine rewrites s to run under p.
 func (b *Box) confine(r *Run, s proc.Spec, p layout) (proc.Spec, func(), error) {
@@ -84,12 +80,24 @@ func (c *confinement) prepare(b *Box, s proc.Spec, p layout) (proc.Spec, error) 
 	if err != nil {
 		return s, err
 	}
-	argFD, err := c.arguments(bwrapArgs(b.o, r, p, s.Dir))
+	var show []string
+	for _, f := range shown(r, p) {
+		fd, err := c.memory(f.Path, string(f.Data))
+		if err != nil {
+			return s, err
+		}
+		show = append(show, "--perms", "0444", "--ro-bind-data", strconv.Itoa(fd), f.Path)
+	}
+	argFD, err := c.arguments(append(bwrapArgs(b.o, r, p, s.Dir), show...))
 	if err != nil {
 		return s, err
 	}
-	s.Args = append([]string{"sh", "-c", ignoring, b.bwrap, "--args", strconv.Itoa(argFD), "--", "/proc/self/fd/" + strconv.Itoa(exeFD)}, args...)
-	s.Path = "/bin/sh"
+	s.Args = append([]string{"bwrap", "--args", strconv.Itoa(argFD), "--", "/proc/self/fd/" + strconv.Itoa(exeFD)}, args...)
+	s.Path = b.bwrap
+	// Bubblewrap would die at once of the signals by which a group is asked
+	// to end and take the command with it, which then could not end in its
+	// own way. The helper hears them again.
+	s.Deaf = true
 	s.Files = append(append([]*os.File(nil), s.Files...), c.files...)
 	return s, nil
 }
@@ -119,17 +127,22 @@ func (c *confinement) weak(s proc.Spec, in Inner) (proc.Spec, error) {
 	return s, nil
 }
 
-// arguments writes bubblewrap's arguments to a file in memory: there is no
-// limit to it, and they are in no process list.
+// arguments hands bubblewrap its arguments in a file: there is no limit to it,
+// and they are in no process list.
 func (c *confinement) arguments(args []string) (int, error) {
-	fd, err := unix.MemfdCreate("arguments", unix.MFD_CLOEXEC)
+	return c.memory("arguments", strings.Join(args, "\x00")+"\x00")
+}
+
+// memory makes a file in memory that holds text, for the child to read.
+func (c *confinement) memory(name, text string) (int, error) {
+	fd, err := unix.MemfdCreate(filepath.Base(name), unix.MFD_CLOEXEC)
 	if err != nil {
-		return 0, errDo("making room for arguments", err)
+		return 0, errDo("making room for "+name, err)
 	}
-	f := os.NewFile(uintptr(fd), "arguments")
+	f := os.NewFile(uintptr(fd), name)
 	n := c.pass(f)
-	if _, err := io.WriteString(f, strings.Join(args, "\x00")+"\x00"); err != nil {
-		return 0, errDo("writing arguments", err)
+	if _, err := io.WriteString(f, text); err != nil {
+		return 0, errDo("writing "+name, err)
 	}
 	_, err = f.Seek(0, io.SeekStart)
 	return n, err

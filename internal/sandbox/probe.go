@@ -71,7 +71,7 @@ func Try(o Options) *Box {
 	b := &Box{o: o, level: None}
 	switch runtime.GOOS {
 	case "linux":
-		path, err := proc.Look(or(o.Bwrap, "bwrap"), o.Path)
+		path, err := o.bwrap()
 		if err == nil {
 			b.level, b.bwrap = Full, path
 			break
@@ -91,7 +91,7 @@ const seatbelt = "/usr/bin/sandbox-exec"
 
 func (b *Box) openLinux(ctx context.Context) {
 	f := facts{system: readFact}
-	path, err := proc.Look(or(b.o.Bwrap, "bwrap"), b.o.Path)
+	path, err := b.o.bwrap()
 	if err == nil {
 		b.bwrap = path
 		f.bwrap = path
@@ -109,7 +109,21 @@ func (b *Box) openLinux(ctx context.Context) {
 	}
 }
 
-// attempt runs a program that does nothing at a level, all the way through.
+// bwrap is the path of the bubblewrap program, which is there.
+func (o Options) bwrap() (string, error) {
+	path, err := proc.Look(or(o.Bwrap, "bwrap"), o.Path)
+	if err == nil {
+		_, err = os.Stat(path)
+	}
+	return path, err
+}
+
+// spaces are the namespaces that a confined command must not share with us.
+var spaces = [...]string{"net", "pid", "mnt", "user"}
+
+// attempt runs a program at a level, all the way through, which says in which
+// namespaces it is: a wrapper that starts it and confines nothing is no
+// sandbox.
 func (b *Box) attempt(ctx context.Context, l Level) (stderr string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -122,7 +136,12 @@ func (b *Box) attempt(ctx context.Context, l Level) (stderr string, err error) {
 			_ = c.Close()
 		}
 	})
-	out, err := proc.Run(ctx, proc.Spec{Path: "/bin/true", Env: []string{}, Dir: "/"}, proc.Options{Wrap: r.Wrap}, 4096)
+	spec := proc.Spec{Path: "/bin/true", Env: []string{}, Dir: "/"}
+	if l == Full {
+		spec.Path, spec.Env = "/bin/sh", []string{"PATH=" + b.o.Path + ":/usr/bin:/bin"}
+		spec.Args = []string{"sh", "-c", "cd /proc/self/ns && exec readlink " + strings.Join(spaces[:], " ")}
+	}
+	out, err := proc.Run(ctx, spec, proc.Options{Wrap: r.Wrap}, 4096)
 	stderr = strings.TrimSpace(string(out.Stderr))
 	switch {
 	case err != nil:
@@ -132,7 +151,24 @@ func (b *Box) attempt(ctx context.Context, l Level) (stderr string, err error) {
 	case !got.Load():
 		return stderr, fmt.Errorf("no socket came out: %s", stderr)
 	}
+	if l == Full {
+		return stderr, apart(strings.Fields(string(out.Stdout)))
+	}
 	return stderr, nil
+}
+
+// apart reports an error if one of the namespaces inside is ours.
+func apart(inside []string) error {
+	if len(inside) != len(spaces) {
+		return fmt.Errorf("the namespaces inside cannot be told: %q", inside)
+	}
+	for i, name := range spaces {
+		ours, err := os.Readlink("/proc/self/ns/" + name)
+		if err == nil && ours == inside[i] {
+			return fmt.Errorf("it starts programs in our own %s namespace", name)
+		}
+	}
+	return nil
 }
 
 // facts are what an explanation of a failure is drawn from.

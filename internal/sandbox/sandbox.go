@@ -77,6 +77,8 @@ type Rules struct {
 	// DenyWrite wins over Write. DenyRead hides; AllowRead reopens what lies
 	// inside of something hidden.
 	DenyWrite, DenyRead, AllowRead []string
+	// Show lists files that are seen with other contents.
+	Show []Shown
 	// OpenFiles leaves all files as they are to anybody.
 	OpenFiles bool
 	// OpenNetwork leaves the command in the machine's network.

@@ -20,6 +20,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
 		os.Exit(inner.Main(os.Args[1:], os.Environ(), os.Stderr))
 	}
+	if dir := os.Getenv(hostVar); dir != "" {
+		os.Exit(host(dir))
+	}
 	os.Exit(m.Run())
 }
 
@@ -118,5 +121,87 @@ func TestExits(t *testing.T) {
 		if out != tc.out || exit.Code != tc.code {
 			t.Errorf("%s: got %q, %v; want %q, %d", tc.script, out, exit, tc.out, tc.code)
 		}
+	}
+}
+
+// A command that is asked to end can do so in its own way: bubblewrap does not
+// die before it and take it along.
+func TestAskedToEnd(t *testing.T) {
+	t.Parallel()
+	b := box(t, sandbox.Options{})
+	dir := tempDir(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	w := b.Command(sandbox.Rules{Root: dir, Write: []string{dir}}, nil)
+	script := `trap 'echo bye > end; exit 9' TERM; echo > ready; while :; do sleep 0.05; done`
+	p, err := proc.Start(ctx, proc.Spec{Path: "bash", Args: []string{"bash", "-c", script}, Dir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}},
+		proc.Options{Wrap: w.Wrap, Grace: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(dir, "ready")); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the command did not start")
+		}
+	}
+	cancel()
+	exit, _ := p.Wait() // the error is that of ctx
+	if got, err := os.ReadFile(filepath.Join(dir, "end")); string(got) != "bye\n" || exit.Code != 9 {
+		t.Errorf("got %q, %v; %v", got, err, exit)
+	}
+}
+
+// A file that is shown with other contents is so by each of its names, cannot
+// be changed or uncovered, and is what it was outside.
+func TestShownFiles(t *testing.T) {
+	t.Parallel()
+	b := box(t, sandbox.Options{})
+	dir, elsewhere := tempDir(t), tempDir(t)
+	secret, link, other := filepath.Join(dir, "sub", "secret"), filepath.Join(dir, "link"), filepath.Join(elsewhere, "config")
+	if err := os.Mkdir(filepath.Dir(secret), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []string{secret, other} {
+		if err := os.WriteFile(f, []byte("the real one\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(secret, link); err != nil {
+		t.Fatal(err)
+	}
+	r := sandbox.Rules{Root: dir, Write: []string{dir}, Show: []sandbox.Shown{
+		{Path: link, Data: []byte("a stand-in\n")}, {Path: other, Data: []byte("another\n")}, {Path: filepath.Join(dir, "missing"), Data: []byte("x")}, {Path: dir},
+	}}
+	out, _ := run(t, b, r, `cat sub/secret link `+other+` /proc/self/root`+secret+`
+echo x 2>/dev/null > sub/secret || echo kept
+rm -f sub/secret 2>/dev/null || echo kept
+umount sub/secret 2>/dev/null || echo kept
+mv sub moved && cat moved/secret
+ls missing 2>/dev/null; ls /proc/self/fd | wc -l`)
+	want := "a stand-in\na stand-in\nanother\na stand-in\nkept\nkept\nkept\na stand-in\n4"
+	if out != want {
+		t.Errorf("got\n%s\nwant\n%s", out, want)
+	}
+	for _, f := range []string{filepath.Join(dir, "moved", "secret"), other} {
+		if data, err := os.ReadFile(f); err != nil || string(data) != "the real one\n" {
+			t.Errorf("%s: %q %v", f, data, err)
+		}
+	}
+	if v := b.View(r, other); v != sandbox.Other {
+		t.Errorf("the view is %s", v)
+	}
+	if v := b.View(r, "/etc/passwd"); v != sandbox.AsIs {
+		t.Errorf("the view of another file is %s", v)
+	}
+	// What is hidden stays hidden.
+	r.DenyRead = []string{elsewhere}
+	if v := b.View(r, other); v != sandbox.Hidden {
+		t.Errorf("the view is %s", v)
+	}
+	if out, exit := run(t, b, r, "cat "+other); exit.Code == 0 {
+		t.Errorf("got %q", out)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -45,10 +44,8 @@ func become(in sandbox.Inner, argv, environ []string) error {
 	if err := seccomp.Load(seccomp.Program(m, seccomp.Options{UnixSockets: in.UnixSockets, StreamsOnly: in.StreamsOnly})); err != nil {
 		return err
 	}
-	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
-		if err := defaultAction(s); err != nil {
-			return err
-		}
+	if err := hear(); err != nil {
+		return err
 	}
 	if err := syscall.Exec(in.Path, argv, environ); err != nil {
 		return fmt.Errorf("starting %s: %w", in.Path, err)
@@ -79,14 +76,14 @@ func handOut(control int, port uint16) error {
 	return nil
 }
 
-// defaultAction gives a signal its usual meaning back: bubblewrap was started
-// with some ignored, and that is inherited. The runtime never touches those
-// of them that were ignored when it started.
-func defaultAction(s syscall.Signal) error {
-	var action [32]byte // struct sigaction of the kernel; SIG_DFL is zero
-	_, _, e := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, 8, 0, 0)
-	if e != 0 {
-		return fmt.Errorf("resetting %s: %w", s, e)
+// hear unblocks the signals that bubblewrap was started with blocked.
+func hear() error {
+	var set unix.Sigset_t
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM} {
+		set.Val[0] |= 1 << (s - 1)
+	}
+	if err := unix.PthreadSigmask(unix.SIG_UNBLOCK, &set, nil); err != nil {
+		return fmt.Errorf("unblocking signals: %w", err)
 	}
 	return nil
 }
