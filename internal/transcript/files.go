@@ -3,6 +3,7 @@ package transcript
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -40,7 +41,14 @@ func Rename(path, title string) error {
 // Fork copies the session from, with its boundary record and sub-agents, to
 // the transcript to, whose name is the new id. The origin stays as it is, and
 // the copy says where it came from. If it fails no copy is left.
-func Fork(from, to string) (err error) {
+func Fork(from, to string) error { return fork(from, to, "") }
+
+// ForkBefore is Fork, but the copy ends before the prompt of that uuid, and
+// has no boundary record: what it could tell is of calls that had not ended.
+// ErrNoMessage means that there is no such prompt.
+func ForkBefore(from, to, prompt string) error { return fork(from, to, prompt) }
+
+func fork(from, to, before string) (err error) {
 	id := strings.TrimSuffix(filepath.Base(to), ext)
 	old := strings.TrimSuffix(filepath.Base(from), ext)
 	defer func() {
@@ -55,8 +63,11 @@ func Fork(from, to string) (err error) {
 		return err
 	}
 	// The transcript comes last: without it the rest belongs to nothing.
-	if err := copyLines(TracePath(from), TracePath(to), func(l []byte) []byte { return renameLine(l, old, id) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	rename := func(l []byte) ([]byte, bool) { return renameLine(l, old, id), true }
+	if before == "" {
+		if err := copyLines(TracePath(from), TracePath(to), rename); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	side := filepath.Join(SideDir(from), "subagents")
 	es, err := os.ReadDir(side)
@@ -71,19 +82,39 @@ func Fork(from, to string) (err error) {
 		if err := os.MkdirAll(filepath.Dir(dst), 0o700); err != nil {
 			return err
 		}
-		if err := copyLines(filepath.Join(side, e.Name()), dst, func(l []byte) []byte { return renameLine(l, old, id) }); err != nil {
+		if err := copyLines(filepath.Join(side, e.Name()), dst, rename); err != nil {
 			return err
 		}
 	}
-	if err := copyLines(from, to, func(l []byte) []byte { return forkLine(l, old, id) }); err != nil {
-		_ = os.Remove(to) // half a session is worse than none
-		return err
+	found := before == ""
+	err = copyLines(from, to, func(l []byte) ([]byte, bool) {
+		if before != "" && uuidOf(l) == before {
+			found = true
+			return nil, false
+		}
+		return forkLine(l, old, id), true
+	})
+	if err == nil && !found {
+		err = ErrNoMessage
 	}
-	return nil
+	if err != nil {
+		_ = os.Remove(to) // half a session is worse than none
+	}
+	return err
 }
 
-// copyLines copies the readable lines of a file as edit changes them.
-func copyLines(from, to string, edit func([]byte) []byte) error {
+// uuidOf is the uuid of a line, "" if it has none.
+func uuidOf(l []byte) string {
+	var line struct {
+		UUID string `json:"uuid"`
+	}
+	_ = json.Unmarshal(l, &line) // as far as it can be read
+	return line.UUID
+}
+
+// copyLines copies the readable lines of a file as edit changes them, until it
+// says that no more are wanted.
+func copyLines(from, to string, edit func([]byte) (line []byte, more bool)) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
@@ -99,7 +130,11 @@ func copyLines(from, to string, edit func([]byte) []byte) error {
 		if err = rerr; err != nil {
 			break
 		}
-		buf.Write(edit(l.Data))
+		line, more := edit(l.Data)
+		if !more {
+			break
+		}
+		buf.Write(line)
 		buf.WriteByte('\n')
 		if buf.Len() > 1<<20 {
 			if _, err = out.Write(buf.Bytes()); err != nil {

@@ -67,6 +67,10 @@ type Loaded struct {
 	FileHistory []json.RawMessage
 	// Agents are the ids of the sub-agents that have transcripts.
 	Agents []string
+	// Answered is when the newest response of the main conversation came, and
+	// Cached how many tokens of its request are in the upstream's cache.
+	Answered time.Time
+	Cached   int
 
 	Lines   int         // that could be read
 	Skipped jsonl.Skips // lines that could not be read
@@ -124,6 +128,8 @@ type past struct {
 	model    string
 	modelAt  time.Time
 	effort   string
+	answered time.Time
+	cached   int
 	settled  bool // nothing began after the last end of a turn
 	sawTurns bool
 }
@@ -151,7 +157,7 @@ func recall(trace, id string) past {
 			return kind == ""
 		})
 		switch kind {
-		case "draft", "said", "decided", "started", "finished", "changed", "opened", "began", "settled":
+		case "draft", "said", "decided", "started", "finished", "changed", "opened", "began", "settled", "responded":
 		default:
 			continue
 		}
@@ -172,6 +178,10 @@ func recall(trace, id string) past {
 			p.drafts = append(p.drafts, r.Line)
 		case "said":
 			p.names[r.UUID] = r.ID
+		case "responded":
+			if r.Usage != nil && (r.Purpose == "" || r.Purpose == "main") {
+				p.answered, p.cached = r.At, r.Usage.CacheRead+r.Usage.CacheWrite()
+			}
 		case "began", "settled":
 			p.settled, p.sawTurns = r.Kind == "settled", true
 		case "started":
@@ -211,7 +221,7 @@ func load(path, trace, id string, o LoadOptions) (*Loaded, error) {
 	p := recall(trace, id)
 	l := &Loaded{Path: path, Session: s.Session, Title: s.Title(), Tag: s.Tag, Mode: s.Mode, Model: s.Model,
 		Cwd: s.Cwd, Branch: s.Branch, Version: s.Version, Forked: s.Forked, Created: s.First, Active: s.Newest,
-		Effort: p.effort, Lines: s.Lines, FileHistory: s.FileHistory, open: map[agent.CallID]string{}}
+		Effort: p.effort, Answered: p.answered, Cached: p.cached, Lines: s.Lines, FileHistory: s.FileHistory, open: map[agent.CallID]string{}}
 	if l.Session == "" {
 		l.Session = strings.TrimSuffix(filepath.Base(path), ext)
 	}

@@ -12,6 +12,7 @@
 //
 //	<projects>/<slug>/<session>.jsonl                      the transcript
 //	<projects>/<slug>/<session>.trace.jsonl                the boundary record, ours
+//	<projects>/<slug>/<session>/requests.jsonl             what was sent to the model, ours
 //	<projects>/<slug>/<session>/subagents/agent-<id>.jsonl
 //	<projects>/<slug>/<session>/subagents/agent-<id>.meta.json
 package transcript

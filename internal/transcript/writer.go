@@ -67,6 +67,8 @@ type Writer struct {
 	main   *chain
 	agents map[string]*chain
 	far    int // bytes since the title was last written
+	// requests is nil until one is sent.
+	requests *requestLog
 }
 
 // newID returns a random (version 4) UUID.
@@ -331,8 +333,9 @@ func (w *Writer) Append(typ string, members json.RawMessage) error {
 // Close writes what is held back and closes the files.
 func (w *Writer) Close() error {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.close()
+	err, requests := w.close(), w.requests
+	w.mu.Unlock()
+	return errors.Join(err, requests.close())
 }
 
 func (w *Writer) close() error {
