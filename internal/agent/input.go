@@ -26,6 +26,8 @@ type (
 	Prompt struct {
 		UUID   string // "" gets one
 		Blocks []Block
+		// Origin says who speaks: "" or "human"; "shell" is a command that a
+		// person typed, to be run as it stands.
 		Origin string
 		Meta   bool
 		// Quiet appends to the history without starting a turn.
@@ -95,6 +97,9 @@ const (
 	AskMCP        = "mcp"        // Payload is a JSON-RPC message; Name the server
 	AskElicit     = "elicitation"
 	AskDialog     = "dialog"
+	// AskConfirm is a yes or no of the person at the terminal: Title says to
+	// what, and Allow is the yes. No host is asked it.
+	AskConfirm = "confirm"
 )
 
 // A Question is something only a front end can answer.

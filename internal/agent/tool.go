@@ -37,7 +37,11 @@ type Effects struct {
 	Destructive bool
 	// Interactive calls are never approved by a rule or a mode: a person answers.
 	Interactive bool
-	Subjects    []Subject // what permission rules match against
+	// Reason says why a person must answer, if that is not the tool's nature;
+	// Warn is what they should see with it, line by line.
+	Reason   string
+	Warn     []string
+	Subjects []Subject // what permission rules match against
 	// Domain names the failure domain: when a call fails with Fatal, the
 	// calls after it in the same domain do not run. "" is a domain of its own.
 	Domain string
@@ -71,6 +75,20 @@ type Call struct {
 	Progress func(Progress) // never nil when a tool runs
 	// UserModified says that a person or a host changed Input with the approval.
 	UserModified bool
+}
+
+type callKey struct{}
+
+// WithCall returns a context for what is done on behalf of a call.
+func WithCall(ctx context.Context, id CallID) context.Context {
+	return context.WithValue(ctx, callKey{}, id)
+}
+
+// CallOf is the innermost call that ctx is on behalf of, "" if it is none. It
+// is for records of what happened, never for decisions.
+func CallOf(ctx context.Context) CallID {
+	id, _ := ctx.Value(callKey{}).(CallID)
+	return id
 }
 
 // A Progress is news of a running call, for front ends only.

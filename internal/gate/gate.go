@@ -40,6 +40,9 @@ type Options struct {
 	// a person. It gets the call's conversation in words. An error means that
 	// it is unavailable.
 	Classify func(ctx context.Context, c agent.Call, transcript string) (agent.Decision, error)
+	// NotInPlan keeps the classifier out of plan mode, where it else judges
+	// shell commands once the session has been in auto mode.
+	NotInPlan bool
 	// Transcript tells the conversation of sub-agent agent ("": the main one)
 	// to the classifier.
 	Transcript func(agent string) string
@@ -62,14 +65,15 @@ type Gate struct {
 
 	mu      sync.Mutex // over the fields below; never held over a call out
 	asked   int
-	streak  int // denials by the classifier in a row
-	blocks  int // and in all
+	streak  int  // denials by the classifier in a row
+	blocks  int  // and in all
+	auto    bool // the session has been in auto mode
 	denials []agent.Denial
 }
 
 // New returns a gate.
 func New(o Options) *Gate {
-	g := &Gate{o: o}
+	g := &Gate{o: o, auto: o.Policy.Mode() == agent.ModeAuto}
 	g.policy.Store(o.Policy)
 	return g
 }
@@ -94,7 +98,32 @@ func (g *Gate) Update(change func(*policy.Policy) (*policy.Policy, error)) error
 
 // SetMode switches the permission mode.
 func (g *Gate) SetMode(m agent.Mode) error {
-	return g.Update(func(p *policy.Policy) (*policy.Policy, error) { return p.WithMode(m) })
+	err := g.Update(func(p *policy.Policy) (*policy.Policy, error) { return p.WithMode(m) })
+	if err == nil && m == agent.ModeAuto {
+		g.mu.Lock()
+		g.auto = true
+		g.mu.Unlock()
+	}
+	return err
+}
+
+// classifies says whether the classifier judges j. In plan mode it does so for
+// shell commands, of a session that has been in auto mode: whoever plans there
+// is not asked about every build and test.
+func (s *passage) classifies(mode agent.Mode, j policy.Judgement) bool {
+	if j.Person || j.Why == agent.WhyHook {
+		return false
+	}
+	if mode != agent.ModePlan {
+		return mode == agent.ModeAuto
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.auto || s.o.NotInPlan || j.Step != policy.StepMode || s.call.Name != "Bash" {
+		return false
+	}
+	_, err := s.Policy().WithMode(agent.ModeAuto)
+	return err == nil
 }
 
 // Grant applies updates, and saves those that are not for the session only.
@@ -222,7 +251,7 @@ func (s *passage) run(ctx context.Context) (d agent.Decision, asked bool, err er
 	if j.Verdict != agent.Ask {
 		return j.Decision, false, nil
 	}
-	if mode == agent.ModeAuto && !j.Person && j.Why != agent.WhyHook {
+	if s.classifies(mode, j) {
 		d, settled, err := s.classify(ctx, &j)
 		if err != nil || settled {
 			return d, true, err

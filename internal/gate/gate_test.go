@@ -404,6 +404,41 @@ func TestClassifierTires(t *testing.T) {
 	}
 }
 
+// In plan mode the classifier judges shell commands, and those only, if the
+// session has been in auto mode and the settings do not say otherwise.
+func TestClassifierInPlanMode(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		been, not bool
+		call      agent.Call
+		want      agent.Verdict
+		asked     int
+	}{
+		{"never in auto mode", false, false, call("Bash", "make a"), agent.Deny, 1},
+		{"been in auto mode", true, false, call("Bash", "make a"), agent.Allow, 0},
+		{"switched off", true, true, call("Bash", "make a"), agent.Deny, 1},
+		{"a file", true, false, call("Write", "/w/a"), agent.Deny, 1},
+		{"what cannot be undone", true, false, call("Bash", "rm -rf /opt/x"), agent.Deny, 1},
+	} {
+		d := &desk{person: says(agent.Deny), classify: func() (agent.Decision, error) { return agent.Decision{Verdict: agent.Allow}, nil }}
+		g := d.gate(t)
+		g.o.NotInPlan = c.not
+		if c.been {
+			if err := g.SetMode(agent.ModeAuto); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := g.SetMode(agent.ModePlan); err != nil {
+			t.Fatal(err)
+		}
+		got, err := g.Decide(t.Context(), c.call)
+		if err != nil || got.Verdict != c.want || len(d.asked) != c.asked {
+			t.Errorf("%s: got %s (%s), asked %d, %v", c.name, got.Verdict, got.Reason, len(d.asked), err)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
