@@ -10,7 +10,12 @@ import (
 
 // guarded stops what is never approved by a rule or a mode.
 func (q *question) guarded() (Judgement, bool) {
-	if q.call.Effects.Interactive || q.tool == "AskUserQuestion" {
+	if e := q.call.Effects; e.Interactive || q.tool == "AskUserQuestion" {
+		if e.Reason != "" {
+			return Judgement{Step: StepGuard, Person: true, Decision: agent.Decision{
+				Verdict: agent.Ask, Why: agent.WhySafety, By: "guard:changed", Reason: e.Reason, Warn: e.Warn,
+			}}, true
+		}
 		return Judgement{Step: StepGuard, Person: true, Decision: agent.Decision{
 			Verdict: agent.Ask, Why: agent.WhyOther, By: "guard:interactive", Reason: q.tool + " needs an answer from a person",
 		}}, true

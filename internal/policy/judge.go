@@ -124,7 +124,7 @@ func (q *question) judge() Judgement {
 		if j.Step == StepMode && j.Reason == "" {
 			j.Reason = q.missing(j.Suggest)
 		}
-		j.Warn = q.warnings()
+		j.Warn = append(j.Warn, q.warnings()...)
 	}
 	return j
 }

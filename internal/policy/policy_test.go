@@ -303,7 +303,10 @@ func TestProblems(t *testing.T) {
 	for _, c := range []struct{ rule, want string }{
 		{"deny Bsah", "there is no tool Bsah; Bash is near"},
 		{"deny bash(rm *)", "there is no tool bash; Bash is near"},
-		{"deny Zzzzzzzz", "there is no tool Zzzzzzzz"},
+		{"deny Zzzzzzzz", "there is no tool Zzzzzzzz here, so the rule has no effect"},
+		{"deny Bassh(rm *)", "there is no tool Bassh; Bash is near"},
+		{"allow Zzzzzzzz(rm *)", "there is no tool Zzzzzzzz here, so the rule has no effect"},
+		{"deny PowerShell(Remove-Item *)", "there is no tool PowerShell here, so the rule has no effect"},
 		{"deny my_tool", ""},
 		{"deny Bash(rm *", "the closing parenthesis is missing"},
 		{"deny Bash rm)", "a closing parenthesis without an opening one"},

@@ -148,7 +148,7 @@ func (p *Policy) scoped(c *rule, tool, content string) (*rule, string) {
 			return nil, "no command before the star; Bash alone is every command"
 		}
 		c.shell = compilePattern(content)
-		return c, ""
+		return c, p.unknownTool(tool) // PowerShell is one that may be missing
 	case "Read", "Edit":
 		pp, why := p.compilePath(c.Rule, content)
 		if why != "" {
@@ -287,7 +287,7 @@ func (p *Policy) unknownTool(tool string) string {
 	if near != "" {
 		return "there is no tool " + tool + "; " + near + " is near"
 	}
-	return "there is no tool " + tool
+	return "there is no tool " + tool + " here, so the rule has no effect"
 }
 
 // distance is the edit distance of a and b.
