@@ -18,14 +18,19 @@ type answer struct{ question, text string }
 // the answer is that there is no one to ask. Anything but a clear yes is a no.
 func (t *talk) ask(ctx context.Context, q agent.Question) {
 	no := agent.Answer{ID: q.ID, Err: agent.ErrNoOne.Error(), Decision: agent.Decision{Verdict: agent.Deny, NoOne: true}}
-	if t.o.In == nil || q.Kind != agent.AskPermission {
+	confirm := q.Kind == agent.AskConfirm && t.o.Person
+	if t.o.In == nil || q.Kind != agent.AskPermission && !confirm {
 		t.submit(ctx, no)
 		return
 	}
 	if slices.ContainsFunc(t.later, func(r result) bool { return withdraws(r, q.ID) }) {
 		return // it came and went while another one was open
 	}
-	t.line(t.paint("1;33", "may "+title(q.Call)+" run?"))
+	if confirm {
+		t.line(t.paint("1;33", termsafe.String(q.Title)))
+	} else {
+		t.line(t.paint("1;33", "may "+title(q.Call)+" run?"))
+	}
 	if r := q.Decision.Reason; r != "" {
 		t.line("  " + termsafe.String(r))
 	}

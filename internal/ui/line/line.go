@@ -27,6 +27,9 @@ type Options struct {
 	// Once ends after the turn of Prompt; In then only answers questions, and a
 	// line that came before its question answers none.
 	Once bool
+	// Person says that In is a terminal: only then is anything asked that
+	// would go through unasked without a person.
+	Person bool
 	// Quiet leaves out the line of figures at the end of a turn.
 	Quiet bool
 	// Color allows SGR sequences; nothing else is ever written as a sequence.
@@ -87,8 +90,9 @@ type talk struct {
 	answers chan answer            // closed when the input ended
 	code    int
 	werr    error
-	open    bool // the cursor is inside a line of streamed text
-	told    bool // the running text block was shown while it came
+	open    bool   // the cursor is inside a line of streamed text
+	told    bool   // the running text block was shown while it came
+	noted   string // the newest note
 }
 
 // A result is what the session's events come to: the next one, or why there
@@ -208,7 +212,12 @@ func (t *talk) event(ctx context.Context, e agent.Event) {
 	case agent.Asked:
 		t.ask(ctx, b.Question)
 	case agent.Noted:
+		t.noted = b.Text
 		t.line(t.paint("33", b.Level+": "+termsafe.String(b.Text)))
+	case agent.Mended:
+		if e.Agent == "" && b.Reason != "" && b.Reason != t.noted { // else it was told
+			t.line(t.paint("2", termsafe.String(b.Reason)))
+		}
 	case agent.Local:
 		t.line(termsafe.Text(b.Text))
 	case agent.Compacting:

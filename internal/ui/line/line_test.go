@@ -139,3 +139,49 @@ func TestStop(t *testing.T) {
 		keys.Close()
 	})
 }
+
+// What goes through without a person is asked only where one is: a line from
+// a pipe is a prompt, and no answer to it.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	for name, person := range map[string]bool{"a person": true, "a pipe": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &stage{events: make(chan agent.Event)}
+				in, keys := io.Pipe()
+				var out bytes.Buffer
+				done := make(chan int)
+				go func() { done <- Run(t.Context(), s, Options{In: in, Out: &out, Person: person}) }()
+				synctest.Wait()
+				s.events <- agent.Event{Body: agent.Asked{Question: agent.Question{ID: "q1", Kind: agent.AskConfirm, Title: "It costs \x1b[31m$1. Switch?"}}}
+				synctest.Wait()
+				io.WriteString(keys, "y\n")
+				synctest.Wait()
+				close(s.events)
+				keys.Close()
+				<-done
+				var got agent.Answer
+				prompts := 0
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				for _, in := range s.inputs {
+					switch in := in.(type) {
+					case agent.Answer:
+						got = in
+					case agent.Prompt:
+						prompts++
+					}
+				}
+				if asked := strings.Contains(out.String(), "Switch?"); asked != person || strings.Contains(out.String(), "\x1b") {
+					t.Errorf("shown was %q", &out)
+				}
+				if person && (got.Decision.Verdict != agent.Allow || prompts != 0) {
+					t.Errorf("got %+v and %d prompts", got, prompts)
+				}
+				if !person && (got.Err == "" || prompts != 1) {
+					t.Errorf("got %+v and %d prompts, want no answer and one prompt", got, prompts)
+				}
+			})
+		})
+	}
+}
