@@ -158,8 +158,9 @@ func (a *App) runAgent(ctx context.Context, l subagent.Launch) (subagent.Outcome
 		Sections: prompt.Sections(prompt.Options{Agent: d.Prompt + suffix(a.o.SubagentPrompt), Tools: names(specs), Unattended: true}),
 	}), compact.Options{
 		Provider: a.Session.Metered(a.model), Limits: a.compactLimits(name), Hook: a.hook, UUID: frame.UUID, Agent: l.ID,
-		Emit: func(b agent.Body) { a.emit(l.Call, l.ID, b) },
+		Count: a.model.CountTokens, Emit: func(b agent.Body) { a.emit(l.Call, l.ID, b) },
 	})
+	e.Told = func(r window.Record) { a.cachedOf(l.Call, l.ID, name, r) }
 	c := session.Child{
 		ID: l.ID, Type: d.Name, Call: l.Call, Parent: l.Parent, MaxTurns: d.MaxTurns,
 		Tools: func(n string) agent.Tool { return set[n] }, Progress: l.Progress,

@@ -25,6 +25,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/job"
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
 	"github.com/seed-eb844fcb/cinch/internal/net/mcp"
 	"github.com/seed-eb844fcb/cinch/internal/net/model"
 	"github.com/seed-eb844fcb/cinch/internal/session"
@@ -74,7 +75,7 @@ type App struct {
 	borrowed []agent.Input            // that give back what a skill changed for its turn
 	prompt   string                   // uuid of the newest prompt
 	before   agent.Mode               // that plan mode replaced
-	ledger   ledger
+	ledger   *ledger.Book
 	pinned   []window.Note // facts that the model has not been told of
 	mcp      *mcp.Set
 	starting []mcp.Config // servers that are connected to at the start
@@ -247,7 +248,9 @@ func (a *App) answerable(kind string) bool {
 	case agent.AskPermission:
 		return !a.o.NoPrompts && (!a.o.Print || a.o.PromptTool == "stdio")
 	case agent.AskElicit, agent.AskDialog:
-		return a.o.Streaming
+		return a.o.Streaming || a.o.Dialogs
+	case agent.AskConfirm:
+		return !a.o.NoPrompts && !a.o.Print
 	}
 	return a.o.Streaming
 }

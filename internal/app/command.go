@@ -50,6 +50,7 @@ func slashCommands() []slash {
 		{name: "plan", hint: "[task]", help: "Switch to plan mode", run: (*App).slashPlan},
 		{name: "rewind", hint: "[message uuid]", help: "Take changes to files back", aliases: []string{"checkpoint", "undo"}, run: (*App).slashRewind},
 		{name: "pin", hint: "[FACT]", help: "Keep a fact through every summary; without one, list the pins", run: (*App).slashPin},
+		{name: "unpin", hint: "NUMBER", help: "Take a pin away", run: (*App).slashUnpin},
 		{name: "init", help: "Write a CLAUDE.md for this project", run: asking(initPrompt)},
 		{name: "review", hint: "[what]", help: "Review the changes", aliases: []string{"code-review"}, run: asking(reviewPrompt)},
 		{name: "security-review", help: "Look for security faults in the changes", run: asking(securityPrompt)},
@@ -66,6 +67,9 @@ func (a *App) expand(ctx context.Context, p agent.Prompt) (session.Expansion, er
 		a.mu.Unlock()
 		a.refresh(ctx)
 	}
+	if p.Origin == "shell" {
+		return a.bang(ctx, p)
+	}
 	x, err := a.expansion(ctx, p)
 	x.Inputs = append(back, x.Inputs...)
 	return x, err
@@ -75,7 +79,7 @@ func (a *App) expansion(ctx context.Context, p agent.Prompt) (session.Expansion,
 	a.mcpReady(ctx)
 	text := agent.TextOf(p.Blocks)
 	if a.o.NoCommands || !strings.HasPrefix(text, "/") {
-		return a.mentions(p), nil
+		return a.mentions(ctx, p), nil
 	}
 	name, args, _ := strings.Cut(strings.TrimPrefix(text, "/"), " ")
 	if i := strings.IndexByte(name, '\n'); i >= 0 {
@@ -83,7 +87,7 @@ func (a *App) expansion(ctx context.Context, p agent.Prompt) (session.Expansion,
 	}
 	args = strings.TrimSpace(args)
 	if name == "" || strings.ContainsAny(name, "/.") {
-		return a.mentions(p), nil // a path, not a command
+		return a.mentions(ctx, p), nil // a path, not a command
 	}
 	for _, s := range a.ext.list() {
 		if s.Name == name && !s.Internal {
@@ -105,7 +109,7 @@ func (a *App) expansion(ctx context.Context, p agent.Prompt) (session.Expansion,
 		return x, err
 	}
 	// compat: what is no command goes to the model as it stands.
-	return a.mentions(p), nil
+	return a.mentions(ctx, p), nil
 }
 
 func contains(list []string, s string) bool {
@@ -179,19 +183,30 @@ func (a *App) slashHelp(context.Context, string) (session.Expansion, error) {
 	return session.Expansion{Local: strings.TrimRight(b.String(), "\n")}, nil
 }
 
-func (a *App) slashModel(_ context.Context, args string) (session.Expansion, error) {
+func (a *App) slashModel(ctx context.Context, args string) (session.Expansion, error) {
+	now := a.Session.Model()
 	if args == "" {
-		return session.Expansion{Local: "The model is " + a.Session.Model() + "."}, nil
+		return session.Expansion{Local: "The model is " + now + "."}, nil
+	}
+	if next, err := a.resolve(args); err == nil && next != now {
+		if ok, err := a.agreed(ctx, "The model "+now+" becomes "+next, next); err != nil || !ok {
+			return session.Expansion{Local: "The model stays " + now + "."}, err
+		}
 	}
 	return session.Expansion{Inputs: []agent.Input{agent.SetModel{Model: args}}, Local: "The model is " + a.model.Resolve(args).ID + " from here on."}, nil
 }
 
-func (a *App) slashEffort(_ context.Context, args string) (session.Expansion, error) {
+func (a *App) slashEffort(ctx context.Context, args string) (session.Expansion, error) {
+	_, now := a.Session.Thinking()
 	switch args {
 	case "":
-		_, e := a.Session.Thinking()
-		return session.Expansion{Local: "The effort is " + or(e, "the model's default") + "."}, nil
+		return session.Expansion{Local: "The effort is " + or(now, "the model's default") + "."}, nil
 	case "low", "medium", "high", "xhigh", "max":
+		if args != now {
+			if ok, err := a.agreed(ctx, "The effort "+or(now, "of the model's default")+" becomes "+args, a.Session.Model()); err != nil || !ok {
+				return session.Expansion{Local: "The effort stays " + or(now, "the model's default") + "."}, err
+			}
+		}
 		return session.Expansion{Inputs: []agent.Input{agent.SetThinking{Effort: args}}, Local: "The effort is " + args + " from here on."}, nil
 	}
 	return session.Expansion{}, fmt.Errorf("%q is no effort: low, medium, high, xhigh or max", args)

@@ -50,7 +50,7 @@ func Controls() []Control {
 		{Name: "list_permission_rules", State: "full", run: (*App).permissionRules},
 		{Name: "rename_session", State: "full", run: (*App).renameSession},
 		{Name: "reload_skills", State: "full", run: (*App).reloadSkills},
-		{Name: "reload_plugins", State: "partial", run: (*App).reloadPlugins, Note: "commands, skills and agents are read again at once; add_plugins is refused"},
+		{Name: "reload_plugins", State: "partial", run: (*App).reloadPlugins, Note: "manifests, hooks, commands, skills and agents are read again at once; MCP servers that are connected stay as they are; hold_on_cache_impact and refuse_if_busy are not heeded"},
 		{Name: "reload_output_styles", State: "full", run: (*App).reloadOutputStyles},
 		{Name: "stop_task", State: "full", run: (*App).stopTask},
 		{Name: "background_tasks", State: "full", run: (*App).backgroundTasks, Note: "shell commands; a sub-agent that is waited for stays in the foreground"},

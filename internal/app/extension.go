@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/ext/hook"
+	"github.com/seed-eb844fcb/cinch/internal/ext/plugin"
 	"github.com/seed-eb844fcb/cinch/internal/ext/skill"
 	"github.com/seed-eb844fcb/cinch/internal/ext/subagent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/frontmatter"
@@ -29,6 +30,10 @@ type extensions struct {
 	skills []skill.Skill
 	nested []skill.Skill // of directories below, found as files there were touched
 	styles []prompt.Style
+
+	pluginDirs []string        // of the host, besides --plugin-dir
+	hostOwned  map[string]bool // those of them whose MCP servers the host runs itself
+	plugins    []*plugin.Plugin
 }
 
 // definitions returns the agents there are, the strongest first.
@@ -76,6 +81,7 @@ func (a *App) extend(context.Context) error {
 		}
 		a.ext.host = ds
 	}
+	a.readPlugins()
 	a.reload()
 	a.watch.places = a.fingerprint()
 	return nil
@@ -110,7 +116,9 @@ func (a *App) extensionPlaces() (agents []subagent.Place, skills []skill.Place) 
 		add(path.Join(d, ".claude"), "project")
 	}
 	slices.SortStableFunc(agents, func(x, y subagent.Place) int { return agentRank(x.Source) - agentRank(y.Source) })
-	return agents, skills
+	// Names of plugins have prefixes: nothing is in their way.
+	pa, ps := a.pluginPlaces()
+	return append(agents, pa...), append(skills, ps...)
 }
 
 // reload reads the files of extensions anew.
@@ -160,27 +168,32 @@ func (a *App) upward() []string {
 
 // readStyles reads output styles, beside those that are built in.
 func (a *App) readStyles() []prompt.Style {
-	var out []prompt.Style
+	var files [][2]string // and the prefix of the style's name
 	for _, dir := range a.styleDirs() {
 		names, err := filepath.Glob(filepath.Join(dir, "output-styles", "*.md"))
 		if err != nil {
 			continue
 		}
 		for _, name := range names {
-			data, err := os.ReadFile(name)
-			if err != nil {
-				a.warn("%v", err)
-				continue
-			}
-			h, body, err := frontmatter.Parse(data)
-			if err != nil {
-				a.warn("%s: %v; its text is used without it", name, err)
-			}
-			out = append(out, prompt.Style{
-				Name: or(h.Text("name"), strings.TrimSuffix(filepath.Base(name), ".md")), Text: strings.TrimSpace(body),
-				KeepCoding: h.Bool("keep-coding-instructions", false),
-			})
+			files = append(files, [2]string{name, ""})
 		}
+	}
+	var out []prompt.Style
+	for _, f := range append(files, a.pluginStyles()...) {
+		name, prefix := f[0], f[1]
+		data, err := os.ReadFile(name)
+		if err != nil {
+			a.warn("%v", err)
+			continue
+		}
+		h, body, err := frontmatter.Parse(data)
+		if err != nil {
+			a.warn("%s: %v; its text is used without it", name, err)
+		}
+		out = append(out, prompt.Style{
+			Name: prefix + or(h.Text("name"), strings.TrimSuffix(filepath.Base(name), ".md")), Text: strings.TrimSpace(body),
+			KeepCoding: h.Bool("keep-coding-instructions", false),
+		})
 	}
 	return out
 }

@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
+	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/ext/skill"
 	"github.com/seed-eb844fcb/cinch/internal/ext/subagent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/price"
@@ -17,13 +19,27 @@ import (
 
 const priceDate = price.Date
 
-// invoked are the skills that were used, newest first.
-func (a *App) invoked() []window.Note {
+// invoked are the skills that h has used, newest first: as they were rendered
+// in this run, or, where an earlier one did that, as they are on disk now.
+// Nothing is run for it.
+func (a *App) invoked(ctx context.Context, h []agent.Message) []window.Note {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	out := make([]window.Note, 0, len(a.used))
-	for i := len(a.used) - 1; i >= 0; i-- {
-		out = append(out, a.used[i])
+	out := slices.Clone(a.used)
+	a.mu.Unlock()
+	slices.Reverse(out)
+	for _, i := range window.Invoked(h) {
+		if slices.ContainsFunc(out, func(n window.Note) bool { return n.Kind == i.Name }) {
+			continue
+		}
+		for _, s := range a.ext.list() {
+			if s.Name != i.Name || s.Fork {
+				continue
+			}
+			v := skill.Invocation{Skill: s, Args: i.Args, Vars: map[string]string{"CLAUDE_SESSION_ID": a.sessionID(), "CLAUDE_PROJECT_DIR": a.o.Cwd}}
+			if text, err := v.Render(ctx); err == nil {
+				out = append(out, window.Note{Kind: s.Name, Text: text})
+			}
+		}
 	}
 	return out
 }
@@ -51,7 +67,7 @@ func (a *App) plan() string {
 }
 
 // openTasks is the list of what is still to do, or "".
-func (a *App) openTasks() string { return "" }
+func (a *App) openTasks() string { return a.taskList().Reminder("") }
 
 // hookAgent lets an agent with read tools answer a hook's question.
 func (a *App) hookAgent(ctx context.Context, model, prompt string) (string, error) {

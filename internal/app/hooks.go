@@ -71,6 +71,21 @@ func (a *App) hook(ctx context.Context, m agent.Moment) agent.HookResult {
 	return x
 }
 
+// ownFiles are the files that a call has changed, for hooks that run after it:
+// what a formatter makes of our own change is ours, too.
+func (a *App) ownFiles(c agent.Call) []string {
+	if a.points == nil {
+		return nil
+	}
+	var out []string
+	for _, s := range c.Effects.Subjects {
+		if s.Kind == agent.SubjectWrite && a.points.Ours(s.Value) {
+			out = append(out, s.Value)
+		}
+	}
+	return out
+}
+
 // hookFields are what every hook gets.
 func (a *App) hookFields(m agent.Moment) map[string]any {
 	f := map[string]any{"session_id": a.sessionID(), "transcript_path": a.transcriptPath(), "cwd": a.cwd()}
@@ -182,7 +197,11 @@ func (a *App) after(ctx context.Context, f agent.Finished) agent.Result {
 		fields["tool_response"] = json.RawMessage(agent.AppendBlocks(nil, r.Blocks))
 	}
 	call := f.Call
+	own := a.ownFiles(call)
 	h := a.hooks.Run(ctx, agent.Moment{Event: event, Match: call.Name, Fields: fields, Call: &call, Agent: call.Agent})
+	for _, path := range own {
+		a.afterChange(ctx, path)
+	}
 	for _, n := range h.Notes {
 		a.note("warning", n)
 	}

@@ -28,6 +28,7 @@ func (a *App) info() agent.Info {
 		Session: a.sessionID(), Cwd: a.cwd(), Version: a.o.Version, Servers: a.servers(), Commands: a.commands(),
 		Agents: subagent.Infos(a.ext.definitions()), OutputStyle: or(a.cfg().outputStyle, "default"), KeySource: a.keySource(),
 		MemoryDir: a.memoryDir(), Tools: a.allTools(), Sandboxed: a.confined != nil,
+		Plugins: a.pluginInfos(),
 	}
 	if dirs := a.directories(); len(dirs) > 1 {
 		i.Directories = dirs[1:]

@@ -27,7 +27,7 @@ type initializeRequest struct {
 	SDKConfigs       map[string]sdkServerConfig `json:"sdkMcpServerConfigs"`
 	Manifests        map[string]json.RawMessage `json:"sdkMcpServerManifests"`
 	Servers          json.RawMessage            `json:"mcpServers"`
-	Plugins          json.RawMessage            `json:"plugins"`
+	Plugins          []json.RawMessage          `json:"plugins"`
 }
 
 // sdkServerConfig is what a host says of a server in its own process.
@@ -122,9 +122,11 @@ func (a *App) initialize(ctx context.Context, raw json.RawMessage) (any, error) 
 		ok := a.o.AwaitInitialize && a.mcpAdd(ctx, in.Servers) == nil
 		ans.Servers = &ok
 	}
-	if len(in.Plugins) > 0 && string(in.Plugins) != "null" {
-		no := false
-		ans.PluginsUsed = &no
+	if in.Plugins != nil {
+		if err := a.addPlugins(in.Plugins); err != nil {
+			return nil, err
+		}
+		ans.PluginsUsed = &yes
 	}
 	ans.Commands, ans.Agents = frame.Commands(a.commands()), []any{}
 	for _, d := range a.agentInfos() {

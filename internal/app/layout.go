@@ -34,11 +34,13 @@ type layout struct {
 	exclude bool
 	skills  []string // the only ones listed; nil: all
 
-	engine  *window.Engine
-	memory  *memory.Set
-	facts   window.Facts
-	last    *agent.Usage  // of the newest response
-	touched []agent.Block // instruction files that joined because of a read
+	fresh    bool   // /clear: nothing of a session that was taken up holds any more
+	recorded string // the system prompt as the transcript has it
+	engine   *window.Engine
+	memory   *memory.Set
+	facts    window.Facts
+	last     *agent.Usage  // of the newest response
+	touched  []agent.Block // instruction files that joined because of a read
 }
 
 func (a *App) lay(context.Context) error {
@@ -80,25 +82,21 @@ func (l *layout) made() *window.Engine {
 		Model: name, Sections: l.sections(), Tools: a.tools.Specs(), MaxTokens: spec.MaxTokens,
 		Thinking: thought, Effort: effort, ToolSearch: a.catalog != nil, NoCache: a.env.on("DISABLE_PROMPT_CACHING"),
 	}
-	if a.loaded != nil && len(a.loaded.System) == 1 && json.Valid([]byte(a.loaded.System[0])) && l.custom == nil {
-		o.Recorded = json.RawMessage(a.loaded.System[0])
+	if a.loaded != nil && !l.fresh && len(a.loaded.System) == 1 && json.Valid([]byte(a.loaded.System[0])) && l.custom == nil {
+		o.Recorded, l.recorded = json.RawMessage(a.loaded.System[0]), a.loaded.System[0]
 	}
 	b := window.New(o)
 	for _, p := range b.Problems() {
 		a.warn("%s", p)
 	}
-	if a.record != nil && o.Recorded == nil {
-		if err := a.record.Snapshot([]string{string(b.System())}); err != nil {
-			a.warn("the system prompt was not recorded: %v", err)
-		}
-	}
 	l.engine = window.NewEngine(b, compact.Options{
 		Provider: a.Session.Metered(a.model), Limits: a.compactLimits(name), Restore: l.restore, Hook: a.hook,
 		Emit: func(body agent.Body) { a.emit("", "", body) }, UUID: frame.UUID,
-		Instructions: l.instructions, Transcript: a.transcriptPath(), Recall: a.recallName(),
+		Count: a.model.CountTokens, Instructions: l.instructions, Transcript: a.transcriptPath(), Recall: a.recallName(),
 	})
 	l.engine.Told = a.cached
 	l.engine.Renew = func() ([]prompt.Section, []agent.Spec) {
+		l.recorded = "" // what stands before a summary is not read again
 		if t := a.tools.Lookup("Skill"); t != nil {
 			skill.Forget(t)
 		}
@@ -107,8 +105,21 @@ func (l *layout) made() *window.Engine {
 	return l.engine
 }
 
-// request is session.Options.Window.
-func (l *layout) request(h []agent.Message) *agent.Request { return l.made().Request(h) }
+// request is session.Options.Window. The system prompt is recorded with the
+// conversation when it is new: at the start, and behind a summary, with which
+// it was rendered anew.
+func (l *layout) request(h []agent.Message) *agent.Request {
+	e := l.made()
+	if r := l.a.record; r != nil {
+		if s := e.System(); string(s) != l.recorded {
+			l.recorded = string(s)
+			if err := r.Snapshot([]string{l.recorded}); err != nil {
+				l.a.warn("the system prompt was not recorded: %v", err)
+			}
+		}
+	}
+	return e.Request(h)
+}
 
 func (l *layout) changed(name string, t agent.Thought, effort string) {
 	l.mu.Lock()
@@ -151,6 +162,14 @@ func (l *layout) instructions() string {
 	return l.memory.Section("Compact Instructions")
 }
 
+// knows says whether the model has the definition of a tool.
+func (l *layout) knows(tool string) bool {
+	l.mu.Lock()
+	e := l.engine
+	l.mu.Unlock()
+	return e != nil && e.Loaded(tool)
+}
+
 // loaded adds the definitions of tools that were looked up.
 func (l *layout) loaded(names ...string) { l.made().Load(names...) }
 
@@ -171,6 +190,7 @@ func (l *layout) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.engine, l.memory, l.facts, l.touched, l.last = nil, nil, window.Facts{}, nil, nil
+	l.fresh, l.recorded = true, ""
 }
 
 // restore is what stands around a summary, read anew.

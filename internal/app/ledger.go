@@ -2,24 +2,26 @@ package app
 
 import (
 	"context"
-	"sync"
 
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
+	"github.com/seed-eb844fcb/cinch/internal/transcript"
 )
 
-// A ledger remembers who was contacted in this run.
-type ledger struct {
-	mu   sync.Mutex
-	list []dial.Contact
-}
-
-func (l *ledger) add(c dial.Contact) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	const most = 10000
-	if len(l.list) < most {
-		l.list = append(l.list, c)
-	}
+// openLedger makes the record of who is contacted. It stands beside the
+// transcript: where no session is saved, none is kept.
+func (a *App) openLedger() *ledger.Book {
+	b := ledger.New(ledger.Options{
+		Path: func() string {
+			if a.record == nil {
+				return ""
+			}
+			return ledger.Name(transcript.SideDir(a.transcriptPath()))
+		},
+		Failed: func(err error) { a.warn("who is contacted over the network cannot be written down: %v", err) },
+	})
+	a.onClose(b.Close)
+	return b
 }
 
 // maxHookAnswer bounds what an HTTP hook may answer.
@@ -31,5 +33,5 @@ func (a *App) postHook(ctx context.Context, url string, header map[string]string
 	for k, v := range header {
 		out[k] = v
 	}
-	return dial.Post(ctx, a.dialer.Client(dial.Use{Why: "hook", Only: a.o.OnlyHosts}), url, out, body, maxHookAnswer)
+	return dial.Post(ctx, a.dialer.Client(dial.Use{Why: "hook"}), url, out, body, maxHookAnswer)
 }

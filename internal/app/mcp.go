@@ -20,20 +20,7 @@ import (
 
 // mcpOpen reads the configurations and begins to connect. Nobody waits here.
 func (a *App) mcpOpen(context.Context) error {
-	a.mcp = mcp.New(mcp.Options{
-		Version: a.o.Version, UserAgent: a.userAgent(), Dir: a.o.Cwd, Env: a.mcpEnv(),
-		Roots: func() []string {
-			if dirs := a.directories(); len(dirs) > 1 {
-				return dirs[1:]
-			}
-			return nil
-		},
-		HTTP: func() *dial.HTTP { return a.dialer.Client(dial.Use{Why: "mcp", Only: a.o.OnlyHosts, HTTP1: false}) },
-		Ask:  a.ask, Guard: &a.guard, Changed: a.mcpChanged, Note: a.note, Spill: a.spill,
-		Credentials:    filepath.Join(a.root, "cinch", "mcp-credentials.json"),
-		ConnectTimeout: a.env.ms("MCP_TIMEOUT"), CallTimeout: a.env.ms("MCP_TOOL_TIMEOUT"), Idle: a.env.ms("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT"),
-		MaxTokens: a.env.number("MAX_MCP_OUTPUT_TOKENS", 0), Deferred: a.catalog != nil,
-	})
+	a.mcp = mcp.New(a.mcpOptions())
 	a.onClose(a.mcp.Close)
 	cs, err := a.mcpConfigs()
 	if err != nil {
@@ -41,6 +28,25 @@ func (a *App) mcpOpen(context.Context) error {
 	}
 	a.starting = cs
 	return nil
+}
+
+// mcpOptions are what servers are given.
+func (a *App) mcpOptions() mcp.Options {
+	return mcp.Options{
+		Version: a.o.Version, UserAgent: a.userAgent(), Dir: a.o.Cwd, Env: a.mcpEnv(),
+		Roots: func() []string {
+			if dirs := a.directories(); len(dirs) > 1 {
+				return dirs[1:]
+			}
+			return nil
+		},
+		HTTP: func() *dial.HTTP { return a.dialer.Client(dial.Use{Why: "mcp"}) },
+		Ask:  a.ask, Guard: &a.guard, Changed: a.mcpChanged, Note: a.note, Spill: a.spill,
+		Pins:           filepath.Join(a.root, "cinch", "mcp-pins", a.slug()+".json"),
+		Credentials:    filepath.Join(a.root, "cinch", "mcp-credentials.json"),
+		ConnectTimeout: a.env.ms("MCP_TIMEOUT"), CallTimeout: a.env.ms("MCP_TOOL_TIMEOUT"), Idle: a.env.ms("CLAUDE_CODE_MCP_TOOL_IDLE_TIMEOUT"),
+		MaxTokens: a.env.number("MAX_MCP_OUTPUT_TOKENS", 0), Deferred: a.catalog != nil,
+	}
 }
 
 // mcpStart begins to connect, once there is a session that servers can turn to.
@@ -110,6 +116,7 @@ func (a *App) mcpConfigs() ([]mcp.Config, error) {
 	if a.source("user") {
 		take(user, nil)
 	}
+	take(a.mcpPlugins(), nil)
 	return all, nil
 }
 
@@ -251,7 +258,7 @@ func (a *App) mcpTools() {
 	}
 	a.tools.Add(fresh...)
 	for _, name := range a.tools.Names() {
-		if strings.HasPrefix(name, "mcp__") && !now[name] {
+		if mcp.Ours(name) && !now[name] {
 			a.tools.Remove(name)
 		}
 	}
@@ -303,11 +310,7 @@ func (a *App) mcpInstructions() []window.Note {
 func (a *App) mcpPrompts() []agent.CommandInfo {
 	var out []agent.CommandInfo
 	for _, p := range a.mcp.Prompts() {
-		hint := ""
-		for _, n := range p.Arguments {
-			hint = strings.TrimSpace(hint + " <" + n + ">")
-		}
-		out = append(out, agent.CommandInfo{Name: p.Command, Description: p.Description, Hint: hint})
+		out = append(out, agent.CommandInfo{Name: p.Command, Description: p.Description, Hint: p.Hint()})
 	}
 	return out
 }
@@ -318,7 +321,7 @@ func (a *App) mcpPrompt(ctx context.Context, p agent.Prompt, name, args string) 
 		if x.Command != name {
 			continue
 		}
-		bs, err := a.mcp.Prompt(ctx, x, strings.Fields(args))
+		bs, err := a.mcp.Prompt(ctx, x, args)
 		if err != nil {
 			return session.Expansion{Local: err.Error(), Failed: true, Name: name}, true, nil
 		}
@@ -558,8 +561,12 @@ func (a *App) mcpCall(ctx context.Context, raw json.RawMessage) (any, error) {
 // slashMCP shows the servers, or changes the state of one.
 func (a *App) slashMCP(ctx context.Context, args string) (session.Expansion, error) {
 	if verb, name, ok := strings.Cut(args, " "); ok {
+		name = strings.TrimSpace(name)
+		if ok, err := a.agreedTools(ctx, verb, name); err != nil || !ok {
+			return session.Expansion{Local: "The server " + name + " stays as it is."}, err
+		}
 		var err error
-		switch name = strings.TrimSpace(name); verb {
+		switch verb {
 		case "reconnect":
 			err = a.mcp.Reconnect(ctx, name)
 		case "enable":

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
 	"github.com/seed-eb844fcb/cinch/internal/lib/linkpath"
+	"github.com/seed-eb844fcb/cinch/internal/net/mcp"
 	"github.com/seed-eb844fcb/cinch/internal/session"
 	"github.com/seed-eb844fcb/cinch/internal/window"
 )
@@ -15,14 +17,21 @@ import (
 // maxMention bounds the text of one file that a prompt mentions with @.
 const maxMention = 100 << 10
 
-// mentions attaches the files that a prompt names by @path.
-func (a *App) mentions(p agent.Prompt) session.Expansion {
+// mentions attaches the files that a prompt names by @path, and the resources
+// that it names by @server:uri.
+func (a *App) mentions(ctx context.Context, p agent.Prompt) session.Expansion {
 	plain := session.Expansion{Messages: []agent.Message{{UUID: p.UUID, Role: agent.User, Origin: p.Origin, Meta: p.Meta, Blocks: p.Blocks}}}
 	if a.env.on("CLAUDE_CODE_DISABLE_ATTACHMENTS") || p.Meta {
 		return plain
 	}
 	var notes []window.Note
+	var more []agent.Block
 	for _, path := range mentioned(agent.TextOf(p.Blocks)) {
+		if text, bs, ok := a.attachResource(ctx, path); ok {
+			notes = append(notes, window.Note{Kind: window.NoteFile, Text: text})
+			more = append(more, bs...)
+			continue
+		}
 		full := path
 		if rest, ok := strings.CutPrefix(path, "~/"); ok {
 			full = filepath.Join(a.home, rest)
@@ -34,9 +43,27 @@ func (a *App) mentions(p agent.Prompt) session.Expansion {
 		}
 	}
 	if len(notes) > 0 {
-		plain.Messages[0].Blocks = append(window.Remind(notes...), p.Blocks...)
+		plain.Messages[0].Blocks = append(append(window.Remind(notes...), more...), p.Blocks...)
 	}
 	return plain
+}
+
+// attachResource is the text of a resource that was mentioned as server:uri,
+// and its other blocks; ok is false if it is none.
+func (a *App) attachResource(ctx context.Context, mention string) (text string, more []agent.Block, ok bool) {
+	if !strings.Contains(mention, ":") || len(a.gate.Policy().Removed([]string{mcp.ReadResource})) > 0 {
+		return "", nil, false
+	}
+	bs, server, uri, found, err := a.mcp.Attach(ctx, mention)
+	if !found {
+		return "", nil, false
+	}
+	what := "The user mentions the resource " + uri + " of the MCP server " + server + ". "
+	if err != nil {
+		a.note("warning", "@"+mention+" could not be read: "+err.Error())
+		return what + "It could not be read: " + err.Error(), nil, true
+	}
+	return what + "It holds:\n" + agent.TextOf(bs), others(bs), true
 }
 
 // attach is the text that stands for a mentioned path; ok is false if it is

@@ -21,7 +21,8 @@ import (
 
 // connect makes the dialer and the model's client. No connection is opened.
 func (a *App) connect(context.Context) error {
-	d, err := dial.New(dial.Options{Env: a.env.get, Ledger: a.contacted})
+	a.ledger = a.openLedger()
+	d, err := dial.New(dial.Options{Env: a.env.get, Only: a.o.OnlyHosts, Ledger: a.ledger})
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (a *App) modelOptions() (model.Options, error) {
 	for _, w := range warnings {
 		a.warn("%v", w)
 	}
-	o.HTTP = a.dialer.Client(dial.Use{Why: "model", Only: a.o.OnlyHosts})
+	o.HTTP = a.dialer.Client(dial.Use{Why: "model"})
 	if a.o.Record != nil {
 		rec, err := recording.NewRecorder(a.o.Record, o.HTTP.Transport, a.o.RecordAs)
 		if err != nil {
@@ -57,7 +58,7 @@ func (a *App) modelOptions() (model.Options, error) {
 			}
 		})
 	}
-	o.UserAgent, o.Session, o.Fallback = a.userAgent(), a.sessionID, a.fallback()
+	o.UserAgent, o.Session, o.Fallback, o.Sent = a.userAgent(), a.sessionID, a.fallback(), a.sent
 	o.Betas = append(o.Betas, a.o.Betas...)
 	o.Models.Overrides = a.cfg().modelOverrides
 	if a.o.BaseURL != "" {
@@ -211,11 +212,6 @@ func (a *App) limits(name string) (window, output int) {
 	return s.Window, s.MaxTokens
 }
 
-// contacted keeps the network ledger.
-func (a *App) contacted(c dial.Contact) {
-	a.ledger.add(c)
-}
-
 // A lazyClient is the client of WebFetch, made when it is first needed.
 type lazyClient struct {
 	once sync.Once
@@ -225,17 +221,20 @@ type lazyClient struct {
 // errPrivate refuses addresses that a page of the web has no business at.
 var errPrivate = errors.New("it is a private, loopback or link-local address, which web tools may not reach")
 
+// webAddress refuses what web tools may not reach.
+func webAddress(host string, addr netip.AddrPort) error {
+	ip := addr.Addr().Unmap()
+	if ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || !ip.IsGlobalUnicast() {
+		return fmt.Errorf("%s leads to %s: %w", host, ip, errPrivate)
+	}
+	return nil
+}
+
 func (a *App) webClient() *dial.HTTP {
 	a.web.once.Do(func() {
 		a.web.c = a.dialer.Client(dial.Use{
-			Why: "web", Only: a.o.OnlyHosts,
-			Control: func(host string, addr netip.AddrPort) error {
-				ip := addr.Addr().Unmap()
-				if ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsUnspecified() || ip.IsMulticast() || !ip.IsGlobalUnicast() {
-					return fmt.Errorf("%s leads to %s: %w", host, ip, errPrivate)
-				}
-				return nil
-			},
+			Why:     "web",
+			Control: webAddress,
 			// The tool follows redirects itself, checking each.
 			Redirect: dial.Stay,
 		})

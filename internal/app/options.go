@@ -20,6 +20,8 @@ type Options struct {
 	// Print says that nobody sits at a terminal; Streaming that a host drives
 	// the session over standard input.
 	Print, Streaming bool
+	// Dialogs says that the front end can put every kind of question to a person.
+	Dialogs bool
 
 	Model, Effort   string
 	Fallback        []string

@@ -20,6 +20,9 @@ func (a *App) judge(ctx context.Context) error {
 	if err := a.openSandbox(ctx); err != nil {
 		return err
 	}
+	if a.o.OnlyHosts != nil && a.confined == nil {
+		a.warn("--net holds for what cinch itself contacts; commands are not held to it, since they run outside of the sandbox (sandbox.enabled)")
+	}
 	mode := a.startMode()
 	if mode == agent.ModeBypass && os.Geteuid() == 0 && !a.env.on("IS_SANDBOX") {
 		return errRoot
@@ -38,6 +41,7 @@ func (a *App) judge(ctx context.Context) error {
 	}
 	a.gate = gate.New(gate.Options{
 		Policy: p, Hooks: a.hook, Ask: a.ask, Inspect: a.inspect, Classify: a.classify, Transcript: a.story,
+		NotInPlan: !a.cfg().value.Bool(true, "useAutoModeDuringPlan"),
 		ShellDir: func(id string) string {
 			if id == "" {
 				return a.cwd()
@@ -71,7 +75,7 @@ func (a *App) policyConfig(mode agent.Mode) policy.Config {
 	return policy.Config{
 		Mode: mode, Rules: rules, Cwd: a.o.Cwd, Home: a.home, Dirs: append(append([]string(nil), a.o.Directories...), a.cfg().dirs...),
 		ManagedOnly: a.cfg().managedOnly, Untrusted: !a.cfg().trusted, NoBypass: a.cfg().noBypass, NoAuto: a.cfg().noAuto,
-		CanBypass: a.o.AllowBypass, ClassifyAll: a.cfg().classifyAll,
+		CanBypass: a.o.AllowBypass, ClassifyAll: a.cfg().classifyAll, Tools: policy.Tools(),
 		Resolve: linkpath.Targets, Expand: expandPattern, Lookup: a.which,
 		IsRepo:      func(dir string) bool { _, err := os.Lstat(filepath.Join(dir, ".git")); return err == nil },
 		Exported:    func(name string) bool { _, ok := a.env.at[name]; return ok },
@@ -161,6 +165,8 @@ func classifierPrompt(rules autoRules, story string, c agent.Call) string {
 		title string
 		list  []string
 	}{{"Trusted surroundings", rules.environment}, {"Also allow", rules.allow}, {"Block unless the user asked for it", rules.softDeny}, {"Always block", rules.hardDeny}} {
+		// The built-in guidance stands above in any case.
+		s.list = slices.DeleteFunc(slices.Clone(s.list), func(x string) bool { return x == "$defaults" })
 		if len(s.list) > 0 {
 			b.WriteString("\n" + s.title + ":\n- " + strings.Join(s.list, "\n- ") + "\n")
 		}

@@ -95,6 +95,7 @@ func (a *App) take(m transcript.Summary) (path string, err error) {
 		if err := transcript.Fork(m.Path, path); err != nil {
 			return "", err
 		}
+		a.forkPins(m.ID)
 	} else {
 		a.id = m.ID
 	}
@@ -243,7 +244,14 @@ func (a *App) sweep() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = a.store.Sweep(ctx, time.Now().AddDate(0, 0, -a.cfg().cleanupDays))
+		before := time.Now().AddDate(0, 0, -a.cfg().cleanupDays)
+		gone, _ := a.store.Sweep(ctx, before)
+		for _, id := range gone { // what stands elsewhere and is of no use without the session
+			_ = os.Remove(filepath.Join(a.root, "cinch", "pins", id+".txt"))
+			_ = os.Remove(filepath.Join(a.root, "plans", id+".md"))
+			_ = os.RemoveAll(filepath.Join(a.root, "tasks", id))
+		}
+		checkpoint.Sweep(filepath.Join(a.root, "cinch", "checkpoints"), before)
 	}()
 	a.onClose(func() { cancel(); <-done })
 }

@@ -92,12 +92,15 @@ func (a *App) reloadPlugins(_ context.Context, raw json.RawMessage) (any, error)
 	if err != nil {
 		return nil, err
 	}
-	if len(in.Add) > 0 {
-		return nil, unsupported{"reload_plugins with add_plugins is not supported: a running session takes no plugins."}
+	if err := a.addPlugins(in.Add); err != nil {
+		return nil, err
 	}
-	a.reload()
 	a.emit("", "", agent.Changed{What: "commands", Info: a.Session.Info()})
-	return map[string]any{"commands": frame.Commands(a.commands()), "agents": a.agentInfos(), "plugins": []any{}, "mcpServers": []any{}, "error_count": 0}, nil
+	plugins := []any{}
+	for _, p := range a.pluginInfos() {
+		plugins = append(plugins, map[string]any{"name": p.Name, "path": p.Path, "source": p.Source})
+	}
+	return map[string]any{"commands": frame.Commands(a.commands()), "agents": a.agentInfos(), "plugins": plugins, "mcpServers": []any{}, "error_count": 0}, nil
 }
 
 func (a *App) reloadOutputStyles(context.Context, json.RawMessage) (any, error) {

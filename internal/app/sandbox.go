@@ -3,23 +3,24 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/checkpoint"
 	"github.com/seed-eb844fcb/cinch/internal/lib/proc"
 	"github.com/seed-eb844fcb/cinch/internal/lib/programs"
-	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 	"github.com/seed-eb844fcb/cinch/internal/net/egress"
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/authority"
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/credential"
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/mask"
 	"github.com/seed-eb844fcb/cinch/internal/policy"
 	"github.com/seed-eb844fcb/cinch/internal/sandbox"
 	"github.com/seed-eb844fcb/cinch/internal/settings"
@@ -27,9 +28,21 @@ import (
 
 // A confined is the sandbox around shell commands; nil where it is off.
 type confined struct {
-	box   *sandbox.Box
-	proxy *egress.Proxy
-	asked atomic.Int64
+	box      *sandbox.Box
+	proxy    *egress.Proxy
+	inside   egress.Inside
+	passed   map[uint16]uint16    // ports inside that lead to proxies of others
+	ssh      *sandbox.Shown       // the ssh configuration, or nil
+	ca       *authority.Authority // nil: no TLS is opened
+	key      string               // file of a key of the user's, or ""
+	trustDir string
+	asked    atomic.Int64
+
+	mu     sync.Mutex
+	plan   *credential.Plan
+	of     *config // the settings that plan was made of
+	trust  string  // the bundle that commands trust, or ""
+	masked atomic.Pointer[mask.Set]
 }
 
 // boxSettings are the settings of one layer that name paths and hosts.
@@ -37,10 +50,7 @@ type boxSettings struct {
 	Sandbox struct {
 		Filesystem struct{ AllowWrite, DenyWrite, DenyRead, AllowRead []string }
 		Network    struct{ AllowedDomains, DeniedDomains []string }
-		Credential struct {
-			Files   []struct{ Path, Mode string }
-			EnvVars []struct{ Name, Mode string }
-		} `json:"credentials"`
+		Credential struct{ Files, EnvVars []credential.Entry } `json:"credentials"`
 	}
 }
 
@@ -73,20 +83,9 @@ func (a *App) openSandbox(ctx context.Context) error {
 		}
 		a.warn("commands run in a weaker sandbox, and still need approval (%s): %s; to mend it: %s", s.Weaker, s.Blocker, s.Fix)
 	}
-	for _, key := range []string{"httpProxyPort", "socksProxyPort", "tlsTerminate"} {
-		if _, _, ok := v.Raw("sandbox", "network", key); ok {
-			a.warn("sandbox.network.%s has no effect: commands reach the network through cinch's own proxy, which opens no TLS", key)
-		}
+	if err := a.openProxy(c); err != nil {
+		return err
 	}
-	c.proxy = egress.New(egress.Options{
-		Rules: a.domains, Ask: a.askHost,
-		Dial: func(ctx context.Context, address string, check func(netip.AddrPort) error) (net.Conn, error) {
-			return a.dialer.Tunnel(ctx, dial.Use{Why: "sandbox", Only: a.o.OnlyHosts, Control: func(_ string, at netip.AddrPort) error { return check(at) }}, address)
-		},
-		Record: func(x egress.Contact) {
-			a.contacted(dial.Contact{At: x.At, Host: x.Target, Why: "sandbox", Sent: x.Sent, Received: x.Received, Err: x.Err})
-		},
-	})
 	a.confined = c
 	a.domains() // so that rules that cannot be read are told of now
 	return nil
@@ -110,8 +109,8 @@ func (a *App) boxPolicy() policy.Sandbox {
 
 // wrapCommand keeps what the workspace was before a command that may write,
 // and confines the command where it is to be confined.
-func (a *App) wrapCommand(command string, outside bool) (proc.Wrap, func(string) string) {
-	confine, note := a.confineCommand(command, outside)
+func (a *App) wrapCommand(ctx context.Context, command string, outside bool) (proc.Wrap, func(string) string) {
+	confine, note := a.confineCommand(ctx, command, outside)
 	if a.points == nil || programs.ReadOnly(command, a.cwd()) {
 		return confine, note
 	}
@@ -123,36 +122,56 @@ func (a *App) wrapCommand(command string, outside bool) (proc.Wrap, func(string)
 		done := func() {}
 		if confine != nil {
 			if s, done, err = confine(s); err != nil {
+				a.settle(snap)
 				return s, nil, err
 			}
 		}
 		return s, func() {
 			done()
-			if snap == nil {
-				return
-			}
-			if _, err := snap.Settle(); err != nil {
-				a.note("warning", "what this command changed cannot be taken back: "+err.Error())
-			}
+			a.settle(snap)
 		}, nil
 	}, note
 }
 
+// settle notes what a command has changed; snap may be nil.
+func (a *App) settle(snap *checkpoint.Snapshot) {
+	if snap == nil {
+		return
+	}
+	for _, t := range snap.Tell {
+		a.note("warning", t)
+	}
+	settled, err := snap.Settle()
+	if err != nil {
+		a.note("warning", "what this command changed cannot be taken back: "+err.Error())
+	}
+	for _, l := range settled.Lost {
+		a.note("warning", "this command changed "+l.Path+", which cannot be taken back: "+l.Why)
+	}
+}
+
 // confineCommand confines one command, unless it is set to run outside.
-func (a *App) confineCommand(command string, outside bool) (proc.Wrap, func(string) string) {
+func (a *App) confineCommand(ctx context.Context, command string, outside bool) (proc.Wrap, func(string) string) {
 	c := a.confined
 	if c == nil || outside && a.cfg().value.Bool(true, "sandbox", "allowUnsandboxedCommands") || a.gate.Policy().Excluded(command) {
 		return nil, nil
 	}
-	call := &egress.Call{Name: command}
+	call := &egress.Call{ID: agent.CallOf(ctx), Command: command}
 	var run *sandbox.Run
 	wrap := func(s proc.Spec) (proc.Spec, func(), error) {
-		run = c.box.Command(a.boxRules(s.Dir), func(l net.Listener, port uint16) {
-			if port == sandbox.ProxyPort {
+		rules, err := a.boxRules(s.Dir)
+		if err != nil {
+			return s, nil, err
+		}
+		run = c.box.Command(rules, func(l net.Listener, port uint16) {
+			switch to, passed := c.passed[port]; {
+			case port == sandbox.ProxyPort:
 				c.proxy.Serve(l, call)
-				return
+			case passed:
+				c.proxy.Pass(l, to, call)
+			default:
+				c.proxy.Forward(l, port, call)
 			}
-			c.proxy.Forward(l, port, call)
 		})
 		return run.Wrap(s)
 	}
@@ -188,7 +207,7 @@ func (a *App) boxWrites(dir string) []string {
 
 // boxRules are the rules for a command that starts in dir, as the settings
 // and the permission rules stand now.
-func (a *App) boxRules(dir string) sandbox.Rules {
+func (a *App) boxRules(dir string) (sandbox.Rules, error) {
 	v := a.cfg().value
 	scratch := filepath.Join(filepath.Dir(a.taskDir()), "tmp")
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
@@ -198,7 +217,9 @@ func (a *App) boxRules(dir string) sandbox.Rules {
 		Root: a.o.Cwd, Write: append(a.boxWrites(dir), a.taskDir()), Scratch: scratch,
 		OpenFiles:   v.Bool(false, "sandbox", "filesystem", "disabled") && !a.env.on("CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"),
 		UnixSockets: v.Bool(false, "sandbox", "network", "allowAllUnixSockets"),
-		Environ:     a.confined.proxy.Environ(net.JoinHostPort("127.0.0.1", strconv.Itoa(sandbox.ProxyPort))),
+	}
+	if err := a.addEgress(&r); err != nil {
+		return r, err
 	}
 	managedReads := v.Bool(false, "sandbox", "filesystem", "allowManagedReadPathsOnly")
 	a.eachLayer(func(l settings.Layer, s *boxSettings) {
@@ -208,13 +229,6 @@ func (a *App) boxRules(dir string) sandbox.Rules {
 		r.DenyRead = append(r.DenyRead, a.boxPaths(l, fs.DenyRead, true)...)
 		if !managedReads || l == settings.Managed {
 			r.AllowRead = append(r.AllowRead, a.boxPaths(l, fs.AllowRead, true)...)
-		}
-		// Masking would need to open TLS; what was to be masked is kept out.
-		for _, f := range s.Sandbox.Credential.Files {
-			r.DenyRead = append(r.DenyRead, a.boxPaths(l, []string{f.Path}, true)...)
-		}
-		for _, e := range s.Sandbox.Credential.EnvVars {
-			r.Unset = append(r.Unset, e.Name)
 		}
 	})
 	for _, rule := range a.gate.Policy().Rules() {
@@ -234,8 +248,11 @@ func (a *App) boxRules(dir string) sandbox.Rules {
 			r.DenyRead = append(r.DenyRead, path)
 		}
 	}
-	_, r.Ports = a.domains().Loopback()
-	return r
+	_, ports := a.domains().Loopback()
+	r.Ports = append(r.Ports, ports...)
+	slices.Sort(r.Ports)
+	r.Ports = slices.DeleteFunc(slices.Compact(r.Ports), func(p uint16) bool { return p == sandbox.ProxyPort })
+	return r, nil
 }
 
 // eachLayer shows f what each layer of the settings says about the sandbox.
@@ -291,75 +308,4 @@ func (a *App) rulePath(r policy.Rule, body string) string {
 		return filepath.Join(a.cwd(), "**", body) // a name, at any depth
 	}
 	return filepath.Join(a.cwd(), body)
-}
-
-// domains are the hosts that commands may reach, as things stand now.
-func (a *App) domains() egress.Rules {
-	v := a.cfg().value
-	managed := v.Bool(false, "sandbox", "network", "allowManagedDomainsOnly")
-	var allow, deny []string
-	a.eachLayer(func(l settings.Layer, s *boxSettings) {
-		if !managed || l == settings.Managed {
-			allow = append(allow, s.Sandbox.Network.AllowedDomains...)
-		}
-		deny = append(deny, s.Sandbox.Network.DeniedDomains...)
-	})
-	if a.gate != nil {
-		for _, r := range a.gate.Policy().Rules() {
-			body, ok := strings.CutPrefix(strings.TrimSuffix(r.Text, ")"), "WebFetch(domain:")
-			switch {
-			case !ok:
-			case r.Verdict == agent.Deny:
-				deny = append(deny, body)
-			case r.Verdict == agent.Allow && (!managed || r.Layer == policy.LayerManaged):
-				allow = append(allow, body)
-			}
-		}
-	}
-	rules, problems := egress.NewRules(allow, deny, managed || v.Bool(false, "sandbox", "network", "strictAllowlist"))
-	for _, p := range problems {
-		if a.gate == nil {
-			a.warn("%v; it is ignored", p)
-		}
-	}
-	return rules
-}
-
-// askHost asks whether commands may reach a host that no rule speaks of.
-func (a *App) askHost(ctx context.Context, t egress.Target) (bool, error) {
-	switch a.mode() {
-	case agent.ModeDontAsk:
-		return false, errors.New("the mode dontAsk answers no to what no rule allows")
-	case agent.ModeBypass:
-		return true, nil
-	}
-	input, err := json.Marshal(map[string]any{"host": t.Host, "port": t.Port})
-	if err != nil {
-		return false, err
-	}
-	id := fmt.Sprintf("network-%d", a.confined.asked.Add(1))
-	answer, err := a.ask(ctx, agent.Question{
-		ID: id, Kind: agent.AskPermission, Name: "SandboxNetworkAccess",
-		Call: agent.Call{ID: agent.CallID(id), Name: "SandboxNetworkAccess", Input: input},
-		Decision: agent.Decision{
-			Verdict: agent.Ask, Why: agent.WhyOther, Reason: "a command in the sandbox wants to reach " + t.String(),
-			Suggest: []agent.PermissionUpdate{{
-				Type: "addRules", Behavior: "allow", Destination: "localSettings",
-				Rules: []agent.RuleText{{Tool: "WebFetch", Content: "domain:" + t.Host}},
-			}},
-		},
-	})
-	switch {
-	case errors.Is(err, agent.ErrNoOne) || err == nil && answer.Decision.NoOne:
-		return false, errors.New("no rule allows it, and nobody could be asked; to allow it, add " + strconv.Quote(t.Host) + " to sandbox.network.allowedDomains")
-	case err != nil:
-		return false, err
-	}
-	ok := answer.Decision.Verdict == agent.Allow
-	if ok && len(answer.Decision.Updates) > 0 {
-		if err := a.grant(ctx, answer.Decision.Updates); err != nil {
-			a.note("warning", "the answer holds for this session only: "+err.Error())
-		}
-	}
-	return ok, nil
 }

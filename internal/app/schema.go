@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
@@ -27,7 +28,12 @@ func (a *App) check(spec agent.Spec, input json_) error {
 	err := s.Check(input)
 	var wrong *schema.Violation
 	if errors.As(err, &wrong) {
-		return explain(spec, v, err)
+		err = explain(spec, v, err)
+		if spec.Deferred && a.catalog != nil && !a.layout.knows(spec.Name) {
+			// The model guessed the input of a tool it knows by name only.
+			err = fmt.Errorf("%w\n%s", err, a.catalog.Hint(spec.Name))
+		}
+		return err
 	}
 	return nil // a schema that cannot be applied checks nothing
 }

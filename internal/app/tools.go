@@ -51,13 +51,18 @@ func (a *App) builtins() []agent.Tool {
 	ts = append(ts, a.shellTools()...)
 	ts = append(ts, a.webTools()...)
 	ts = append(ts, task.New(task.Options{
-		List: &task.List{Dir: func() string { return filepath.Join(a.root, "tasks", a.listID()) }}, Todo: a.todoTool(),
+		List: a.taskList(), Todo: a.todoTool(),
 	})...)
 	ts = append(ts, ask.New(ask.Options{
 		Questions: true, Ask: a.ask, Plan: true, Mode: a.mode, SetMode: a.setMode, Before: a.modeBeforePlan,
 		Approved: a.keepPlan, Schema: a.schema,
 	})...)
 	return ts
+}
+
+// taskList is the list of tasks of the session.
+func (a *App) taskList() *task.List {
+	return &task.List{Dir: func() string { return filepath.Join(a.root, "tasks", a.listID()) }}
 }
 
 // todoTool says whether TodoWrite stands in for the task tools.

@@ -14,29 +14,22 @@ import (
 
 // report is the account of what fills the window.
 func (a *App) report() window.Report {
-	l := a.layout
+	l, warm := a.layout, a.warm()
 	e := l.made()
 	l.mu.Lock()
 	set, last := l.memory, l.last
 	l.mu.Unlock()
-	return window.Account{
+	r := window.Account{
 		Builder: e.Builder, Compactor: e.Compactor, History: a.Session.History(), Memory: set, Agents: a.agentInfos(), Model: a.Session.Model(), Usage: last,
 	}.Report()
+	r.Warm = warm
+	return r
 }
 
 func (a *App) contextUsage(context.Context, json.RawMessage) (any, error) { return a.report(), nil }
 
 func (a *App) slashContext(context.Context, string) (session.Expansion, error) {
-	r := a.report()
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d of %d tokens (%d%%)\n", r.Model, r.Total, r.RawMax, r.Percentage)
-	for _, c := range r.Categories {
-		fmt.Fprintf(&b, "%-28s %9d\n", c.Name, c.Tokens)
-	}
-	for _, f := range r.MemoryFiles {
-		fmt.Fprintf(&b, "  %s: %d\n", f.Path, f.Tokens)
-	}
-	return session.Expansion{Local: strings.TrimRight(b.String(), "\n")}, nil
+	return session.Expansion{Local: a.report().Text()}, nil
 }
 
 // slashRewind takes changes to files back, to the last prompt that changed

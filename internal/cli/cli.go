@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/connector"
 	"github.com/seed-eb844fcb/cinch/internal/sandbox"
 	"github.com/seed-eb844fcb/cinch/internal/sandbox/inner"
 )
@@ -25,6 +26,8 @@ type program struct {
 	stderr  io.Writer
 	started time.Time
 	args    []string
+	once    bool    // a talk with a screen ends after its first turn
+	draft   string  // what the editor holds at the beginning
 	replay  *replay // what is run once more, or nil
 }
 
@@ -49,6 +52,10 @@ type command struct {
 func Main(args, environ []string, stdin, stdout *os.File, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == sandbox.Verb { // before all else: every confined command starts here
 		return inner.Main(args, environ, stderr)
+	}
+	if len(args) > 0 && args[0] == connector.Verb { // every SSH connection out of the sandbox is one
+		proxy := (&program{environ: environ}).env(connector.Variable)
+		return connector.Main(args[1:], proxy, stdin, stdout, stderr)
 	}
 	p := &program{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, started: time.Now(), args: args}
 	if len(args) == 1 && (args[0] == "--version" || args[0] == "-v" || args[0] == "version") {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/ui/line"
 	"github.com/seed-eb844fcb/cinch/internal/ui/print"
 	"github.com/seed-eb844fcb/cinch/internal/ui/stream"
+	"github.com/seed-eb844fcb/cinch/internal/ui/tui"
 )
 
 // maxPiped bounds what is read from a pipe as part of the prompt.
@@ -68,8 +69,17 @@ func (p *program) converse(o *options) int {
 	if prompt != "" {
 		blocks = []agent.Block{&agent.Text{Text: prompt}}
 	}
-	return p.run(ao, func(ctx context.Context, a *app.App) int {
+	ao.Dialogs = !printing && p.screen(o)
+	var ended tui.Result
+	code := p.run(ao, func(ctx context.Context, a *app.App) int {
 		switch {
+		case ao.Dialogs:
+			r, err := p.talk(ctx, a, blocks)
+			if err != nil {
+				return p.fail(err)
+			}
+			ended = r
+			return r.Code
 		case streamIn || o.last("output-format") == "stream-json":
 			so := stream.Options{
 				Out: p.stdout, Err: p.stderr, Prompt: blocks,
@@ -91,9 +101,14 @@ func (p *program) converse(o *options) int {
 			})
 		}
 		return line.Run(ctx, a.Session, line.Options{
-			In: p.stdin, Out: p.stdout, Prompt: blocks, Color: p.color(),
+			In: p.stdin, Person: isTerminal(p.stdin), Out: p.stdout, Prompt: blocks, Color: p.color(),
 		})
 	})
+	if ended.Resume != "" { // the person went over to another session
+		next := &program{environ: p.environ, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr, started: time.Now(), args: p.args, draft: ended.Draft}
+		return next.converse(o.resuming(ended.Resume))
+	}
+	return code
 }
 
 // oneProcessor has goroutines take turns. Between two answers of the model a
@@ -109,9 +124,9 @@ func (p *program) oneProcessor() {
 }
 
 // run opens the app, runs its session beside the front end, and sees to it
-// that both are over, and every child dead, when it returns. A first SIGINT
-// interrupts the turn and ends a print run; SIGTERM, SIGHUP and a second
-// SIGINT end the session at once.
+// that both are over, and every child dead, when it returns. The first SIGINT
+// of a turn interrupts it and ends a print run; SIGTERM, SIGHUP and a second
+// SIGINT before the next turn end the session at once.
 func (p *program) run(ao app.Options, front func(context.Context, *app.App) int) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -128,16 +143,17 @@ func (p *program) run(ao app.Options, front func(context.Context, *app.App) int)
 	var wg sync.WaitGroup
 	done := make(chan struct{})
 	wg.Go(func() {
-		interrupted := false
+		interrupted := -1 // the turn that was
 		for {
 			select {
 			case <-done:
 				return
 			case sig := <-signals:
+				turn := a.Session.Turns()
 				switch {
 				case sig == brokenPipe: // the write that failed says so itself
-				case sig == os.Interrupt && !interrupted:
-					interrupted = true
+				case sig == os.Interrupt && (interrupted < 0 || !ao.Print && interrupted != turn):
+					interrupted = turn
 					if ao.Print {
 						setFirst(died, 130)
 					}
@@ -334,11 +350,9 @@ func (p *program) appOptions(o *options, printing bool) (app.Options, error) {
 		a.MaxBudget = v
 	}
 	if n := o.last("net"); n != "" {
-		hosts, ok := strings.CutPrefix(n, "only:")
-		if !ok || hosts == "" {
-			return a, usagef("option '--net' takes only:HOST[,HOST], not %q", n)
+		if a.OnlyHosts, err = onlyHosts(n); err != nil {
+			return a, err
 		}
-		a.OnlyHosts = strings.Split(hosts, ",")
 	}
 	for i, d := range a.Directories {
 		abs, err := filepath.Abs(d)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,12 +96,13 @@ var flags = []flag{
 	{name: "help", short: 'h', kind: boolean, help: "print this help"},
 	{name: "betas", kind: variadic, arg: "NAMES", help: "more anthropic-beta values"},
 	{name: "disable-slash-commands", kind: boolean, help: "no skills or commands"},
-	{name: "plugin-dir", kind: variadic, arg: "DIRS", help: "plugins for this session"},
+	{name: "plugin-dir", kind: single, arg: "DIR", help: "a plugin, or a folder of plugins, for this session; may be repeated"},
 	{name: "plugin-url", kind: variadic, not: "plugins are read from directories; use --plugin-dir"},
 	{name: "autocompact", kind: single, arg: "TOKENS", help: "context window for automatic compaction"},
 	{name: "await-initialize", kind: boolean},
 	{name: "project-config-root", kind: single, arg: "DIR", help: "where .claude is looked for"},
 	{name: "prompt-suggestions", kind: boolean},
+	{name: "plain", kind: boolean, help: "lines only: for screen readers and terminals that can do no more"},
 	{name: "ax-screen-reader", kind: boolean},
 	{name: "init", kind: boolean, help: "run Setup hooks (init) first"},
 	{name: "init-only", kind: boolean, help: "run Setup and SessionStart hooks, then exit"},
@@ -150,6 +152,16 @@ func (o *options) last(name string) string {
 }
 
 func (o *options) all(name string) []string { return o.set[name] }
+
+// resuming is o for another session: what was about this one alone is left out.
+func (o *options) resuming(id string) *options {
+	n := &options{set: maps.Clone(o.set)}
+	for _, name := range []string{"continue", "fork-session", "session-id", "name", "record", "resume-session-at", "resume-drops-turn", "rewind-files"} {
+		delete(n.set, name)
+	}
+	n.set["resume"] = []string{id}
+	return n
+}
 
 // words returns the values of a variadic tool list: split at commas and
 // spaces, but not inside parentheses, which belong to a rule.

@@ -13,12 +13,14 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/app"
 	"github.com/seed-eb844fcb/cinch/internal/lib/termsafe"
+	"github.com/seed-eb844fcb/cinch/internal/net/mcp"
 	"github.com/seed-eb844fcb/cinch/internal/settings"
 )
 
 // mcp changes and shows the configured MCP servers.
 func (p *program) mcp(args []string) int {
-	const usage = "usage: cinch mcp add [-s SCOPE] [-t TYPE] [-e K=V] [-H 'N: v'] NAME COMMAND|URL [ARGS] | add-json NAME JSON | list | get NAME | remove NAME | login NAME | logout NAME"
+	const usage = "usage: cinch mcp add [-s SCOPE] [-t TYPE] [-e K=V] [-H 'N: v'] NAME COMMAND|URL [ARGS] | add-json NAME JSON | list | get NAME | remove NAME | approve NAME [TOOL]... | login NAME | logout NAME" +
+		" | cost [NAME] [--json] | serve [--http [ADDRESS]] [OPTIONS] | check [--json] COMMAND [ARGS]... | check [--json] URL"
 	if len(args) == 0 {
 		return p.fail(usagef(usage))
 	}
@@ -45,6 +47,17 @@ func (p *program) mcp(args []string) int {
 			return p.fail(usagef("usage: cinch mcp remove [-s local|user|project] NAME"))
 		}
 		return p.mcpSave(ctx, o, scope, rest[0], nil)
+	case "cost":
+		return p.mcpCost(o, args[1:])
+	case "serve":
+		return p.mcpServe(o, args[1:])
+	case "check":
+		return p.mcpCheck(o, args[1:])
+	case "approve":
+		if len(args) < 2 {
+			return p.fail(usagef("usage: cinch mcp approve NAME [TOOL]..."))
+		}
+		return p.mcpApprove(o, args[1], args[2:])
 	case "login", "logout", "conformance":
 		if len(args) != 2 {
 			return p.fail(usagef(usage))
@@ -191,10 +204,14 @@ func (p *program) mcpShow(o app.Options, args []string) int {
 			if r.Err != "" {
 				fmt.Fprintf(p.stdout, "  %s\n", termsafe.String(r.Err))
 			}
+			for _, s := range r.Skipped {
+				fmt.Fprintf(p.stdout, "  %s\n", termsafe.String(s.Text))
+			}
 			if len(args) == 1 {
 				for _, t := range r.Tools {
 					fmt.Fprintf(p.stdout, "  %s\n", termsafe.String(t.Full))
 				}
+				p.changes(a.ToolChanges(r.Name))
 			}
 		}
 		if !found {
@@ -202,6 +219,35 @@ func (p *program) mcpShow(o app.Options, args []string) int {
 		}
 		if len(rows) == 0 {
 			fmt.Fprintln(p.stdout, "no MCP servers are configured")
+		}
+		return 0
+	})
+}
+
+// changes prints what is different about tools.
+func (p *program) changes(list []mcp.Change) {
+	for _, c := range list {
+		fmt.Fprintf(p.stdout, "%s has changed:\n", termsafe.String(c.Tool))
+		for _, line := range c.Lines {
+			fmt.Fprintf(p.stdout, "  %s\n", termsafe.String(line))
+		}
+	}
+}
+
+// mcpApprove pins the definitions of a server's tools as they are now.
+func (p *program) mcpApprove(o app.Options, name string, tools []string) int {
+	o.Print, o.NoPersistence = true, true
+	return p.run(o, func(ctx context.Context, a *app.App) int {
+		changes, names, err := a.ApproveTools(ctx, name, tools...)
+		if err != nil {
+			return p.fail(err)
+		}
+		p.changes(changes)
+		if len(names) == 0 {
+			fmt.Fprintf(p.stdout, "%s: no tool has changed since it was approved\n", termsafe.String(name))
+		}
+		for _, n := range names {
+			fmt.Fprintf(p.stdout, "%s: %s is approved as it is now\n", termsafe.String(name), termsafe.String(n))
 		}
 		return 0
 	})

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -18,10 +16,13 @@ import (
 	"github.com/seed-eb844fcb/cinch/internal/lib/termsafe"
 	"github.com/seed-eb844fcb/cinch/internal/net/dial"
 	"github.com/seed-eb844fcb/cinch/internal/net/egress"
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/authority"
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/credential"
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/mask"
 	"github.com/seed-eb844fcb/cinch/internal/sandbox"
 )
 
-const sandboxUsage = "usage: cinch sandbox run [--allow-domain D] [--deny-domain D] [--write DIR] [--deny-read PATH] [--open-network] -- COMMAND …\n       cinch sandbox check"
+const sandboxUsage = "usage: cinch sandbox run [--allow-domain D] [--deny-domain D] [--write DIR] [--deny-read PATH] [--mask NAME@HOST,…] [--open-network] -- COMMAND …\n       cinch sandbox check"
 
 // sandbox runs one command confined, or says what confinement there is.
 func (p *program) sandbox(args []string) int {
@@ -57,6 +58,7 @@ func (p *program) sandboxCheck(s sandbox.Status) int {
 	if s.Weaker != "" {
 		fmt.Fprintln(p.stdout, "weaker: "+s.Weaker)
 	}
+	p.tellMoved(s.Moved)
 	if s.Level == sandbox.Full || s.Level == sandbox.Seatbelt {
 		return 0
 	}
@@ -67,6 +69,7 @@ func (p *program) sandboxCheck(s sandbox.Status) int {
 type sandboxRequest struct {
 	rules       sandbox.Rules
 	allow, deny []string
+	masked      []credential.Entry
 	argv        []string
 }
 
@@ -84,7 +87,7 @@ func parseSandboxRun(args []string) (r sandboxRequest, err error) {
 		case "--open-network":
 			r.rules.OpenNetwork = true
 			continue
-		case "--allow-domain", "--deny-domain", "--write", "--deny-read":
+		case "--allow-domain", "--deny-domain", "--write", "--deny-read", "--mask":
 		default:
 			if strings.HasPrefix(name, "-") {
 				return r, usagef("unknown flag %s\n%s", name, sandboxUsage)
@@ -107,6 +110,13 @@ func parseSandboxRun(args []string) (r sandboxRequest, err error) {
 			continue
 		case "--deny-domain":
 			r.deny = append(r.deny, value)
+			continue
+		case "--mask":
+			name, hosts, ok := strings.Cut(value, "@")
+			if !ok || name == "" || hosts == "" {
+				return r, usagef("--mask takes the name of a variable and the hosts that its value is for: NAME@HOST,HOST\n%s", sandboxUsage)
+			}
+			r.masked = append(r.masked, credential.Entry{Name: name, Mode: "mask", InjectHosts: strings.Split(hosts, ","), CanMask: true})
 			continue
 		}
 		if value, err = filepath.Abs(value); err != nil {
@@ -134,15 +144,20 @@ func (p *program) sandboxRun(args []string) int {
 	if len(problems) > 0 {
 		return p.fail(errors.Join(problems...))
 	}
-	scratch, err := os.MkdirTemp("", "cinch-sandbox-")
+	base, err := os.MkdirTemp("", "cinch-sandbox-")
 	if err != nil {
 		return p.fail(err)
 	}
-	defer os.RemoveAll(scratch)
+	defer os.RemoveAll(base)
+	scratch := filepath.Join(base, "tmp")
+	if err := os.Mkdir(scratch, 0o700); err != nil {
+		return p.fail(err)
+	}
 	ctx, stop := p.ending()
 	defer stop()
 	// The command itself is the probe: another would cost as much again.
 	box := sandbox.Try(p.sandboxOptions())
+	p.tellMoved(box.Status().Moved)
 	if box.Level() == sandbox.None {
 		return p.fail(errors.New(box.Status().String()))
 	}
@@ -150,17 +165,21 @@ func (p *program) sandboxRun(args []string) int {
 	if err != nil {
 		return p.fail(err)
 	}
-	proxy := egress.New(egress.Options{
-		Rules: func() egress.Rules { return rules },
-		Dial: func(ctx context.Context, address string, check func(netip.AddrPort) error) (net.Conn, error) {
-			return d.Tunnel(ctx, dial.Use{Why: "sandbox", Control: func(_ string, at netip.AddrPort) error { return check(at) }}, address)
-		},
-	})
+	o := egress.Options{Rules: func() egress.Rules { return rules }}.Over(d)
+	if err := p.maskRun(&r, &o, base); err != nil {
+		return p.fail(err)
+	}
+	proxy := egress.New(o)
 	r.rules.Root, r.rules.Scratch = cwd, scratch
 	r.rules.Write = append(r.rules.Write, cwd)
-	r.rules.Environ = proxy.Environ(net.JoinHostPort("127.0.0.1", strconv.Itoa(sandbox.ProxyPort)))
+	inside := egress.Inside{Port: sandbox.ProxyPort, Env: p.env}
+	inside.Program, _ = os.Executable() // without it SSH has no way out
+	r.rules.Environ = append(proxy.Environ(inside), r.rules.Environ...)
+	if config, err := os.ReadFile(sshConfig); err == nil && inside.Program != "" {
+		r.rules.Show = append(r.rules.Show, sandbox.Shown{Path: sshConfig, Data: egress.SSHConfig(inside.Program, config)})
+	}
 	_, r.rules.Ports = rules.Loopback()
-	call := &egress.Call{Name: strings.Join(r.argv, " ")}
+	call := &egress.Call{Command: strings.Join(r.argv, " ")}
 	run := box.Command(r.rules, func(l net.Listener, port uint16) {
 		if port == sandbox.ProxyPort {
 			proxy.Serve(l, call)
@@ -175,9 +194,7 @@ func (p *program) sandboxRun(args []string) int {
 		return p.fail(err)
 	}
 	exit, err := child.Wait()
-	for _, m := range run.Removed() {
-		fmt.Fprintln(p.stderr, "cinch: "+termsafe.String(m))
-	}
+	p.tellMoved(run.Removed())
 	if n := call.Note(); n != "" {
 		fmt.Fprintln(p.stderr, "cinch: "+n)
 	}
@@ -190,6 +207,53 @@ func (p *program) sandboxRun(args []string) int {
 		return p.fail(err)
 	}
 	return exit.Code
+}
+
+// sshConfig is the configuration of ssh for the whole machine.
+const sshConfig = "/etc/ssh/ssh_config"
+
+// maskRun puts stand-ins in for variables of the command, and what opens the
+// connections that they go out on. base holds the certificates.
+func (p *program) maskRun(r *sandboxRequest, o *egress.Options, base string) error {
+	if len(r.masked) == 0 {
+		return nil
+	}
+	plan, err := credential.New(r.masked, credential.Options{Environ: p.environ})
+	if err != nil {
+		return err
+	}
+	if len(plan.Problems) > 0 {
+		return errors.New(strings.Join(plan.Problems, "\n"))
+	}
+	ca, err := authority.New()
+	if err != nil {
+		return err
+	}
+	var files []string
+	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
+		if f := p.env(name); f != "" {
+			files = append(files, f)
+		}
+	}
+	bundle, err := ca.Bundle(files...)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(base, "ca.pem")
+	if err := os.WriteFile(file, bundle, 0o600); err != nil {
+		return fmt.Errorf("writing the certificates that the command is to trust: %w", err)
+	}
+	o.Authority, o.Secrets = ca, func() *mask.Set { return plan.Set }
+	r.rules.Environ = append(plan.Environ, authority.Environ(file)...)
+	r.rules.DenyWrite = append(r.rules.DenyWrite, file)
+	return nil
+}
+
+// tellMoved says what commands left at protected places.
+func (p *program) tellMoved(list []string) {
+	for _, m := range list {
+		fmt.Fprintln(p.stderr, "cinch: "+termsafe.String(m))
+	}
 }
 
 // sandboxFailed is bubblewrap's exit status when it cannot set up.

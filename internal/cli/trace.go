@@ -182,7 +182,7 @@ func (p *program) timeline(rs []transcript.Record) {
 				how = "error"
 			}
 			line(r.At, r.Agent, "tool ends    %s %s · waited %s · ran %s", r.Tool, how, r.Waited.Round(time.Millisecond), r.Took.Round(time.Millisecond))
-		case "asked", "answered", "hooked", "compacted", "changed", "noted", "rewound", "cleared":
+		case "asked", "answered", "hooked", "compacted", "changed", "noted", "rewound", "mended", "cleared":
 			line(r.At, r.Agent, "%-12s %s", r.Kind, strings.TrimSpace(strings.Join([]string{r.Name, r.What, r.Level, r.Text, r.Reason}, " ")))
 		case "settled":
 			line(r.At, r.Agent, "turn ends    %s · %d turns · %s · $%.4f", r.Reason, r.Turns, r.Took.Round(time.Millisecond), r.Cost)

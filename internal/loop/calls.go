@@ -279,7 +279,7 @@ func (s *calls) run(c *call, call agent.Call) agent.Result {
 				out <- s.panicked(call, p)
 			}
 		}()
-		r, err := c.tool.Run(s.ctx, call)
+		r, err := c.tool.Run(agent.WithCall(s.ctx, call.ID), call)
 		if err != nil {
 			r.Blocks, r.IsError = append(r.Blocks, &agent.Text{Text: s.wordError(err, call)}), true
 			r.Unknown = r.Unknown || s.ctx.Err() != nil && !call.Effects.ReadOnly

@@ -59,7 +59,7 @@ type asked struct {
 // person reports whether questions of that kind are for a person, so that the
 // session waits for somebody to act.
 func person(kind string) bool {
-	return kind == agent.AskPermission || kind == agent.AskElicit || kind == agent.AskDialog
+	return kind == agent.AskPermission || kind == agent.AskElicit || kind == agent.AskDialog || kind == agent.AskConfirm
 }
 
 // waiting counts the questions a person has to answer, and tells when the

@@ -130,7 +130,7 @@ func (o *owner) next() {
 	o.first = true
 	var ctx context.Context
 	ctx, o.turn = context.WithCancelCause(o.ctx)
-	s.setRunning(true)
+	s.setRunning()
 	go func() { // Run does not end before it has read settled
 		s.run(ctx, w)
 		s.rest()
@@ -148,13 +148,13 @@ func (s *Session) dequeue() []queued {
 	return out
 }
 
-func (s *Session) setRunning(on bool) {
+// setRunning notes that a turn begins; rest notes its end.
+func (s *Session) setRunning() {
 	s.mu.Lock()
-	s.running = on
+	s.running = true
+	s.turns++
 	s.mu.Unlock()
-	if on {
-		s.emit(agent.State{State: "running"})
-	}
+	s.emit(agent.State{State: "running"})
 }
 
 // rest ends a turn: the session is idle unless a prompt waits already.

@@ -184,6 +184,7 @@ type Session struct {
 	queue   []queued
 	pending started // notes of hooks that wait for a prompt or request
 	running bool    // a turn runs
+	turns   int     // that began in this run
 	account account
 	denials []agent.Denial // of sub-agents, since the turn began
 	asks    map[string]asked
@@ -320,6 +321,13 @@ func (s *Session) ID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
+}
+
+// Turns is how many turns began in this run, the one in progress included.
+func (s *Session) Turns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.turns
 }
 
 // Mode is the current permission mode.

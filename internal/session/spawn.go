@@ -290,17 +290,17 @@ func (b *brood) loop() *loop.Loop {
 }
 
 func (b *brood) changed(out window.Outcome, h []agent.Message) []agent.Message {
-	switch {
-	case out.Compacted != nil:
-		b.emit(*out.Compacted)
-		if out.Compacted.Err == "" {
-			return Mend(out.Compacted.History, "")
+	if c := out.Compacted; c != nil {
+		b.emit(*c)
+		if c.Err == "" {
+			return Mend(c.History, "")
 		}
-	case out.Changed:
-		b.emit(agent.Mended{Reason: out.Note, History: out.History})
-		return out.History
 	}
-	return h
+	if !out.Changed {
+		return h
+	}
+	b.emit(agent.Mended{Reason: whyMended(out), History: out.History})
+	return out.History
 }
 
 func (b *brood) steer(context.Context) []agent.Said {

@@ -452,14 +452,25 @@ func (t *turn) changed(ctx context.Context, out window.Outcome, h []agent.Messag
 	if out.Note != "" {
 		t.s.emit(agent.Noted{Level: "notice", Text: out.Note})
 	}
-	switch {
-	case out.Compacted != nil:
-		return t.compacted(ctx, *out.Compacted, h)
-	case out.Changed:
-		t.s.emit(agent.Mended{Reason: out.Note, History: out.History})
-		return out.History
+	if c := out.Compacted; c != nil {
+		if h = t.compacted(ctx, *c, h); c.Err == "" {
+			return h
+		}
+		// No summary came of it; what the stages took out counts all the same.
 	}
-	return h
+	if !out.Changed {
+		return h
+	}
+	t.s.emit(agent.Mended{Reason: whyMended(out), History: out.History})
+	return out.History
+}
+
+// whyMended says what was done to the history, where the note does not.
+func whyMended(out window.Outcome) string {
+	if out.Note == "" || out.Compacted != nil {
+		return out.Told()
+	}
+	return out.Note
 }
 
 // recover answers a refused request with a shorter or mended history.

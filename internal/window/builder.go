@@ -149,6 +149,18 @@ func (b *Builder) Aside(h []agent.Message, purpose, last string) *agent.Request 
 	return req
 }
 
+// Peek returns the request over h without its being sent: it is not audited,
+// and the next Request does not build on it.
+func (b *Builder) Peek(h []agent.Message) *agent.Request {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen := b.seen
+	msgs := b.sendable(h)
+	b.seen = seen
+	b.define(msgs)
+	return b.request(msgs)
+}
+
 // System returns the system text as it is sent, to be recorded with the
 // conversation and handed in as Recorded when it is resumed.
 func (b *Builder) System() json.RawMessage {

@@ -202,6 +202,28 @@ func TestMutationsAreNamed(t *testing.T) {
 			off := strings.Index(string(m.Wire), string(text)) + place
 			m.Wire[off] ^= 1
 		}
+		// Every seventh lies before the messages instead, in what all share.
+		if i%7 == 6 {
+			n = slices.Clone(h)
+			if near {
+				m.Wire[strings.Index(string(m.Wire), string(text))+place] ^= 1 // back again
+			}
+			shared, kind := b.System(), audit.System
+			if i%2 == 0 {
+				shared, kind = b.Request(h).Tools, audit.Tools
+				b.Answered(agent.Usage{CacheWrite5m: 100_000})
+			}
+			place = rnd.IntN(len(shared))
+			shared[place] ^= 1
+			b.Request(append(n, said(agent.Assistant, "z", words("and on"))))
+			k := b.Answered(agent.Usage{CacheWrite5m: 100_000}).Break
+			if k == nil || k.Kind != kind || k.Planned || !k.Near || place < k.Offset || place >= k.Offset+audit.Chunk {
+				t.Errorf("mutation %d in byte %d of %s: %v", i, place, kind, k)
+				continue
+			}
+			named++
+			continue
+		}
 		b.Request(append(n, said(agent.Assistant, "z", words("and on"))))
 		r := b.Answered(agent.Usage{CacheWrite5m: 100_000})
 		k := r.Break

@@ -24,10 +24,10 @@ type Engine struct {
 	Told func(audit.Record)
 }
 
-// NewEngine joins b with a Compactor of o. Aside and Overhead are filled in.
+// NewEngine joins b with a Compactor of o. Aside, Peek and Overhead are filled in.
 func NewEngine(b *Builder, o compact.Options) *Engine {
 	o.Aside = func(h []agent.Message, instruction string) *agent.Request { return b.Aside(h, "compact", instruction) }
-	o.Overhead = b.Overhead
+	o.Overhead, o.Peek = b.Overhead, b.Peek
 	return &Engine{Builder: b, Compactor: compact.New(o)}
 }
 

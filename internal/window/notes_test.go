@@ -114,7 +114,7 @@ func TestRestore(t *testing.T) {
 		Allowed: func(p string) bool { return p != "/secret" },
 		Plan:    func() string { return "1. go" }, Tasks: func() string { return "- [ ] go" },
 		Pins:   func() []string { return []string{"the port is 7"} },
-		Skills: func() []Note { return []Note{{"pdf", "Read PDFs."}} },
+		Skills: func(context.Context, []agent.Message) []Note { return []Note{{"pdf", "Read PDFs."}} },
 	}
 	got := r.Around(t.Context(), h)
 	golden(t, "restored", render(got.Behind))
@@ -176,7 +176,11 @@ func TestReport(t *testing.T) {
 	if r.Cache == nil || r.Cache.Written != 4000 || len(r.Next) != 0 {
 		t.Errorf("cache %+v, next %+v", r.Cache, r.Next)
 	}
-	r.Grid, r.Cache = nil, nil
+	cold := r.Text()
+	r.Warm, r.Next = 4000, []compact.Cut{{Stage: "clear", What: "a result of Bash", Tokens: 900}, {Stage: "clear", What: "a result of Bash", Tokens: 800}, {Stage: "snip", What: "thinking", Tokens: 2000}}
+	r.Cache.Break, r.Cache.Verdict, r.Auto = &Break{Kind: "message", Index: 2, Offset: 7, Before: "a\x1b", After: "b", Reason: "tools joined"}, "planned", false
+	golden(t, "report-text", cold+"\n\n"+r.Text()+"\n")
+	r.Grid, r.Cache, r.Next, r.Warm, r.Auto = nil, nil, nil, 0, true
 	raw, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ const (
 	NoteMode         = "mode"
 	NoteFile         = "file"
 	NoteReminder     = "reminder"
+	NotePins         = "pins" // what the person wants kept; never snipped
 )
 
 // An Opening is what a conversation starts with, apart from the prompt.

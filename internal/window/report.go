@@ -32,6 +32,7 @@ type Report struct {
 	API           *APIUsage      `json:"apiUsage"`
 	Next          []compact.Cut  `json:"nextCuts,omitempty"` // what would be taken out first; ours
 	Cache         *Record        `json:"cache,omitempty"`    // the newest request; ours
+	Warm          int            `json:"cacheWarm"`          // tokens that should be in the cache now; ours
 	Sections      []SectionShare `json:"systemPromptSections,omitempty"`
 }
 

@@ -32,9 +32,9 @@ type Restore struct {
 	FS fs.FS
 	// Allowed reports whether the model may read the file now. Nil: yes.
 	Allowed func(path string) bool
-	// Skills are the bodies of the skills that were invoked, newest first:
-	// Kind is the name.
-	Skills func() []Note
+	// Skills are the bodies of the skills that h has invoked (see Invoked),
+	// newest first: Kind is the name.
+	Skills func(ctx context.Context, h []agent.Message) []Note
 	// Plan and Tasks are the plan file and the task list.
 	Plan, Tasks func() string
 	// Pins are facts that the person wants kept through every summary.
@@ -50,7 +50,7 @@ func (r Restore) Around(ctx context.Context, h []agent.Message) compact.Restored
 	var notes []Note
 	if r.Pins != nil {
 		if pins := r.Pins(); len(pins) > 0 {
-			notes = append(notes, Note{"pins", "The user pinned these facts. They hold until unpinned:\n- " + strings.Join(pins, "\n- ")})
+			notes = append(notes, Note{NotePins, "The user pinned these facts. They hold until unpinned:\n- " + strings.Join(pins, "\n- ")})
 		}
 	}
 	if r.Plan != nil {
@@ -64,8 +64,8 @@ func (r Restore) Around(ctx context.Context, h []agent.Message) compact.Restored
 		}
 	}
 	if r.Skills != nil {
-		for _, s := range ClipSkills(r.Skills()) {
-			notes = append(notes, Note{NoteSkills, "The skill " + s.Kind + " was invoked earlier and still applies:\n\n" + s.Text})
+		for _, s := range ClipSkills(r.Skills(ctx, h)) {
+			notes = append(notes, Note{NoteSkills, skillHead + s.Kind + skillTail + s.Text})
 		}
 	}
 	notes = append(notes, r.files(compact.RecentFiles(h, restoredFiles))...)

@@ -61,6 +61,13 @@ func (b *Builder) Loaded(name string) bool {
 	return slices.ContainsFunc(b.tools.sent, func(d definition) bool { return d.spec.Name == name })
 }
 
+// Offers reports whether a tool of that server is part of the requests.
+func (b *Builder) Offers(server string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.tools.sent, func(d definition) bool { return strings.HasPrefix(d.spec.Name, "mcp__"+server+"__") })
+}
+
 func (b *Builder) load(names []string) {
 	n := len(b.tools.sent)
 	for _, name := range names {
@@ -225,12 +232,18 @@ func (t *toolset) encode() {
 	t.wire, t.cached = nil, nil
 	for _, d := range t.sent {
 		t.wire = element(t.wire, d.raw)
-		if !d.deferred {
-			t.cached = element(t.cached, d.raw)
-		}
 	}
 	if t.wire != nil {
 		t.wire = append(t.wire, ']')
+	}
+	if !slices.ContainsFunc(t.sent, func(d definition) bool { return d.deferred }) {
+		t.cached = t.wire // the audit sees the very bytes that go out
+		return
+	}
+	for _, d := range t.sent {
+		if !d.deferred {
+			t.cached = element(t.cached, d.raw)
+		}
 	}
 	if t.cached != nil {
 		t.cached = append(t.cached, ']')

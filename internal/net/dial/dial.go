@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
 )
 
 // Options configure a Dialer. The zero value connects directly and trusts
@@ -34,24 +35,17 @@ type Options struct {
 	Env func(string) string
 	// Connect bounds name lookup and TCP; 0 is 30 s.
 	Connect time.Duration
+	// Resolver looks names up; nil is the system's.
+	Resolver *net.Resolver
 	// Handshake bounds TLS; 0 is 15 s.
 	Handshake time.Duration
-	// Ledger, if not nil, is told of every exchange when it is over, from
-	// any goroutine.
-	Ledger func(Contact)
+	// Only, if not nil, lists the only hosts that anything may reach, as
+	// Use.Only does for one purpose. The proxy on the way need not be in it.
+	Only []string
+	// Ledger takes every exchange down; nil keeps none.
+	Ledger *ledger.Book
 	// Log gets problems that do not stop anything; nil discards.
 	Log *slog.Logger
-}
-
-// A Contact is one exchange with a host.
-type Contact struct {
-	At             time.Time
-	Host           string // host:port that was meant
-	Proxy          string // host:port of the proxy it went through, or ""
-	Why            string // Use.Why
-	Sent, Received int64  // bytes of the bodies
-	Status         int    // HTTP status, 0 if there was no answer
-	Err            string // why there was none
 }
 
 // A Use is one purpose for which a client is made.
@@ -71,6 +65,8 @@ type Use struct {
 	Record func(agent.Crossed)
 	// Redirect is http.Client.CheckRedirect.
 	Redirect func(req *http.Request, via []*http.Request) error
+	// Unrecorded keeps exchanges out of the ledger: the caller takes them down.
+	Unrecorded bool
 	// HTTP1 never negotiates HTTP/2, as protocol upgrades need it.
 	HTTP1 bool
 }
@@ -103,11 +99,14 @@ func New(o Options) (*Dialer, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	d := &Dialer{o: o, viaProxy: truth(o.Env("CLAUDE_CODE_PROXY_RESOLVES_HOSTS")), lookup: net.DefaultResolver.LookupNetIP}
+	if o.Resolver != nil {
+		d.lookup = o.Resolver.LookupNetIP
+	}
 	var errProxy, errTrust, errCert error
 	d.proxies, errProxy = newProxies(o.Env)
 	errTrust = d.trust.init(o.Env, o.Log)
 	d.client, errCert = newClientCert(o.Env, o.Log)
-	d.netDialer = net.Dialer{Timeout: o.Connect, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 15 * time.Second, Count: 4}}
+	d.netDialer = net.Dialer{Timeout: o.Connect, Resolver: o.Resolver, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 15 * time.Second, Count: 4}}
 	if v := o.Env("NODE_TLS_REJECT_UNAUTHORIZED"); v == "0" {
 		d.unverify = true
 		o.Log.Warn("NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always verified; name the CA in NODE_EXTRA_CA_CERTS")
@@ -119,6 +118,22 @@ func New(o Options) (*Dialer, error) {
 // per purpose and keep it.
 func (d *Dialer) Client(u Use) *http.Client {
 	return &http.Client{Transport: newTransport(d, u), CheckRedirect: u.Redirect}
+}
+
+// Forward returns a way to send requests of somebody else on as they are: each
+// on a connection of its own, through the proxy that is meant for their URL,
+// with nothing added, and not in the ledger.
+func (d *Dialer) Forward(u Use) http.RoundTripper {
+	u.Unrecorded, u.HTTP1 = true, true
+	t := newTransport(d, u)
+	t.forward = true
+	return t
+}
+
+// ServerTLS is the configuration for a TLS connection to host on somebody
+// else's behalf: it has no certificate of ours.
+func (d *Dialer) ServerTLS(host string) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: d.trust.pool(), ServerName: host, NextProtos: []string{"http/1.1"}}
 }
 
 // A Setting is one line about how hosts are reached, for people to read.
@@ -154,11 +169,35 @@ func (d *Dialer) Settings() []Setting {
 
 // ProxyFor returns the host and port of the proxy that requests to u go
 // through, or "" for a direct connection.
-func (d *Dialer) ProxyFor(u *url.URL) string {
-	if p, _ := d.proxies.choose(u); p != nil {
-		return p.url.Host
+func (d *Dialer) ProxyFor(u *url.URL) string { return d.Way(u).Proxy }
+
+// A Way is how a host is reached.
+type Way struct {
+	Proxy string // host:port, "" for a direct connection
+	// Shown is the proxy without its password and the variable that names it.
+	Shown string
+	// Except is the entry of NO_PROXY, or "loopback", that keeps the host from
+	// the proxy there is.
+	Except string
+	// Remote says that only the proxy looks the name up.
+	Remote bool
+}
+
+// Way says which way requests to u go.
+func (d *Dialer) Way(u *url.URL) Way {
+	p, why := d.proxies.choose(u)
+	if p == nil {
+		return Way{Except: why}
 	}
-	return ""
+	return Way{Proxy: p.url.Host, Shown: p.String(), Remote: d.viaProxy}
+}
+
+// Lookup returns the addresses of a host as connections would use them.
+func (d *Dialer) Lookup(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	return d.lookup(ctx, "ip", host)
 }
 
 // allowed reports whether list has host and port.
@@ -196,11 +235,28 @@ func splitPort(s string) (host, port string) {
 // ErrDenied marks connections that the program itself refused to make.
 var ErrDenied = errors.New("not allowed")
 
-func (u Use) checkHost(host, port string) error {
-	if u.Only != nil && !allowed(u.Only, host, port) {
-		return fmt.Errorf("%s: %w: %s is not one of the hosts that may be reached (--net)", u.why(), ErrDenied, net.JoinHostPort(host, port))
+// errOnly marks those that a list of the only hosts refuses.
+var errOnly = errors.New("it is not one of the hosts that may be reached (--net)")
+
+// Check reports whether the list of the only hosts lets host and port be
+// reached; its error is ErrDenied and says so.
+func (d *Dialer) Check(host, port string) error { return d.checkHost(Use{}, host, port) }
+
+func (d *Dialer) checkHost(u Use, host, port string) error {
+	for _, only := range [...][]string{d.o.Only, u.Only} {
+		if only != nil && !allowed(only, host, port) {
+			return fmt.Errorf("%s: %s: %w: %w", u.why(), net.JoinHostPort(host, port), ErrDenied, errOnly)
+		}
 	}
 	return nil
+}
+
+// deniedBy names what refused err, for the ledger.
+func deniedBy(err error) string {
+	if errors.Is(err, errOnly) {
+		return "--net"
+	}
+	return "address"
 }
 
 func (u Use) checkAddr(host string, addr netip.AddrPort) error {
@@ -227,7 +283,7 @@ func (d *Dialer) direct(ctx context.Context, u Use, network, addr string) (net.C
 	if err != nil {
 		return nil, err
 	}
-	if err := u.checkHost(host, port); err != nil {
+	if err := d.checkHost(u, host, port); err != nil {
 		return nil, err
 	}
 	nd := d.netDialer

@@ -27,9 +27,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/youmark/pkcs8"
 
 	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
 )
 
 var quiet = log.New(io.Discard, "", 0)
@@ -528,7 +530,6 @@ func TestRecordAndLedger(t *testing.T) {
 	proxyHost := strings.TrimPrefix(ps.URL, "http://")
 	var mu sync.Mutex
 	var crossed []string
-	var contacts []Contact
 	record := func(c agent.Crossed) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -537,13 +538,10 @@ func TestRecordAndLedger(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 	}
-	ledger := func(c Contact) {
-		mu.Lock()
-		defer mu.Unlock()
-		c.At = time.Time{}
-		contacts = append(contacts, c)
-	}
-	_, c := open(t, Options{Env: env(map[string]string{"HTTPS_PROXY": ps.URL, "NODE_EXTRA_CA_CERTS": file}), Ledger: ledger}, Use{Why: "mcp", Record: record})
+	path := ledger.Name(t.TempDir())
+	book := ledger.New(ledger.Options{Path: func() string { return path }})
+	defer book.Close()
+	_, c := open(t, Options{Env: env(map[string]string{"HTTPS_PROXY": ps.URL, "NODE_EXTRA_CA_CERTS": file}), Ledger: book, Only: []string{"*.x.test"}}, Use{Why: "mcp", Record: record})
 	for range 2 {
 		resp, err := c.Post("https://api.x.test/", "text/plain", strings.NewReader("12345"))
 		if err != nil {
@@ -557,6 +555,13 @@ func TestRecordAndLedger(t *testing.T) {
 	if _, err := fetch(t, c, "https://api.x.test/"); err == nil {
 		t.Fatal("no error from a proxy that is gone")
 	}
+	if _, err := fetch(t, c, "https://other.test/"); !errors.Is(err, ErrDenied) {
+		t.Errorf("other.test: %v", err)
+	}
+	contacts, _, err := ledger.Read(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	mu.Lock()
 	defer mu.Unlock()
 	wantCrossed := []string{
@@ -567,9 +572,24 @@ func TestRecordAndLedger(t *testing.T) {
 	if d := cmp.Diff(wantCrossed, crossed); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	ok := Contact{Host: "api.x.test:443", Proxy: proxyHost, Why: "mcp", Sent: 5, Received: 12, Status: 200}
-	bad := Contact{Host: "api.x.test:443", Proxy: proxyHost, Why: "mcp", Err: "connecting to the proxy: the connection was refused"}
-	if d := cmp.Diff([]Contact{ok, ok, bad}, contacts); d != "" {
+	contact := func(n, verdict string) ledger.Contact {
+		return ledger.Contact{Host: "api.x.test:443", Proxy: proxyHost, Why: "mcp", Boundary: "mcp/" + n, Verdict: verdict}
+	}
+	first, second, bad := contact("1", ledger.Allowed), contact("2", ledger.Allowed), contact("3", ledger.Allowed)
+	for _, c := range []*ledger.Contact{&first, &second} {
+		c.Sent, c.Received, c.Status = 5, 12, 200
+	}
+	bad.Err = "connecting to the proxy: the connection was refused"
+	refused := ledger.Contact{
+		Host: "other.test:443", Why: "mcp", Verdict: ledger.Denied, By: "--net",
+		Err: "mcp: other.test:443: not allowed: it is not one of the hosts that may be reached (--net)",
+	}
+	for i, c := range contacts {
+		if c.At.IsZero() || c.End.Before(c.At) {
+			t.Errorf("contact %d: from %v to %v", i, c.At, c.End)
+		}
+	}
+	if d := cmp.Diff([]ledger.Contact{first, second, bad, refused}, contacts, cmpopts.IgnoreFields(ledger.Contact{}, "ID", "At", "End")); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 }
@@ -614,7 +634,7 @@ func TestTunnel(t *testing.T) {
 		"proxy":           {strings.Replace(plain.URL, "://", "://u:p@", 1), "host.x.test:22", ""},
 		"proxy over TLS":  {overTLS.URL, "host.x.test:22", ""},
 		"wrong password":  {plain.URL, "host.x.test:22", "407"},
-		"socks":           {"socks5://127.0.0.1:1", "host.x.test:22", "cannot carry"},
+		"socks":           {"socks5://127.0.0.1:1", "host.x.test:22", "refused"},
 		"no port":         {"", "host", "missing port"},
 		"nobody answers":  {"http://127.0.0.1:1", "host.x.test:22", "refused"},
 		"TLS to no proxy": {strings.Replace(plain.URL, "http:", "https:", 1), "host.x.test:22", "proxyconnect"},

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,6 +14,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
 )
 
 // A transport applies the rules of one Use to every request, redirects
@@ -28,6 +30,7 @@ type transport struct {
 	// are two base transports, each made when it is needed.
 	plain, secure func() *http.Transport
 	made          [2]atomic.Pointer[http.Transport]
+	forward       bool // see Dialer.Forward
 }
 
 // A route is how one request goes out. It travels in the request's context
@@ -66,6 +69,8 @@ func (t *transport) make(secure bool) *http.Transport {
 		TLSHandshakeTimeout:   t.d.o.Handshake,
 		MaxIdleConnsPerHost:   16,
 		IdleConnTimeout:       90 * time.Second,
+		DisableKeepAlives:     t.forward,
+		DisableCompression:    t.forward,
 		ExpectContinueTimeout: time.Second,
 		// A connection that went dead while it was idle or while the machine
 		// slept is found by these pings.
@@ -106,14 +111,19 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			port = "80"
 		}
 	}
-	c := Contact{At: time.Now(), Host: net.JoinHostPort(host, port), Why: t.u.why(), Sent: max(0, req.ContentLength)}
+	c := ledger.Contact{At: time.Now(), Host: net.JoinHostPort(host, port), Why: t.u.why(), Call: agent.CallOf(req.Context())}
+	if s, _ := req.Context().Value(spanKey{}).(*Span); s != nil {
+		c.Boundary = s.id
+	}
 	fail := func(err error) (*http.Response, error) {
 		if req.Body != nil {
 			req.Body.Close()
 		}
+		c.By, c.Err = deniedBy(err), err.Error()
+		t.book().Refuse(c)
 		return nil, err
 	}
-	if err := t.u.checkHost(host, port); err != nil {
+	if err := t.d.checkHost(t.u, host, port); err != nil {
 		return fail(err)
 	}
 	p, _ := t.d.proxies.choose(req.URL)
@@ -127,6 +137,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var own *Span
 	if t.u.Record != nil {
 		id := t.u.why() + "/" + strconv.FormatInt(t.seq.Add(1), 10)
+		c.Boundary = id
 		ctx, own = Watch(ctx, id, t.u.why(), 1, t.u.Record)
 		own.via(c.Host, c.Proxy)
 	}
@@ -140,6 +151,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "http" || p != nil && p.url.Scheme == "https" {
 		base = t.secure
 	}
+	e := t.book().Begin(c)
 	resp, err := base().RoundTrip(req.WithContext(ctx))
 	if err == nil && p != nil && resp.StatusCode == http.StatusProxyAuthRequired {
 		resp.Body.Close()
@@ -152,34 +164,56 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 			own.Done(resp)
 		}
 	}
+	sent := max(0, req.ContentLength)
 	if err != nil {
-		c.Err = Explain(err).Text
-		t.d.tell(c)
+		e.End(func(c *ledger.Contact) {
+			c.Err = Explain(err).Text
+			if errors.Is(err, ErrDenied) {
+				c.Verdict, c.By = ledger.Denied, deniedBy(err)
+			}
+		})
 		return nil, err
 	}
-	c.Status = resp.StatusCode
 	resp.Request = req
-	if resp.StatusCode == http.StatusSwitchingProtocols {
-		t.d.tell(c) // the body is the connection now and must stay writable
+	status := resp.StatusCode
+	b := &body{ReadCloser: resp.Body, entry: e, status: status}
+	b.sent.Store(sent)
+	if conn, ok := resp.Body.(io.Writer); ok && status == http.StatusSwitchingProtocols {
+		resp.Body = &upgraded{b, conn}
 		return resp, nil
 	}
-	resp.Body = &body{ReadCloser: resp.Body, contact: c, tell: t.d.tell}
+	resp.Body = b
 	return resp, nil
 }
 
-func (d *Dialer) tell(c Contact) {
-	if d.o.Ledger != nil {
-		d.o.Ledger(c)
+// book is where exchanges are taken down.
+func (t *transport) book() *ledger.Book {
+	if t.u.Unrecorded {
+		return nil
 	}
+	return t.d.o.Ledger
 }
 
 // A body counts what is read from it and tells the ledger when it is over.
 type body struct {
 	io.ReadCloser
-	contact Contact
-	tell    func(Contact)
-	n       atomic.Int64
-	once    sync.Once
+	entry  *ledger.Entry
+	status int
+	n      atomic.Int64
+	sent   atomic.Int64
+	once   sync.Once
+}
+
+// An upgraded body is the connection itself: it stays writable.
+type upgraded struct {
+	*body
+	conn io.Writer
+}
+
+func (u *upgraded) Write(p []byte) (int, error) {
+	n, err := u.conn.Write(p)
+	u.sent.Add(int64(n))
+	return n, err
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -199,8 +233,7 @@ func (b *body) Close() error {
 
 func (b *body) end() {
 	b.once.Do(func() {
-		b.contact.Received = b.n.Load()
-		b.tell(b.contact)
+		b.entry.End(func(c *ledger.Contact) { c.Status, c.Sent, c.Received = b.status, b.sent.Load(), b.n.Load() })
 	})
 }
 
@@ -247,21 +280,22 @@ func (d *Dialer) Tunnel(ctx context.Context, u Use, addr string) (net.Conn, erro
 	if p == nil {
 		return d.direct(ctx, u, "tcp", addr)
 	}
-	if err := u.checkHost(host, port); err != nil {
+	if err := d.checkHost(u, host, port); err != nil {
 		return nil, err
 	}
 	if err := d.screen(ctx, u, host, port); err != nil {
 		return nil, err
-	}
-	if p.url.Scheme != "http" && p.url.Scheme != "https" {
-		return nil, fmt.Errorf("%s: a %s proxy cannot carry this connection", p.env, p.url.Scheme)
 	}
 	conn, err := d.netDialer.DialContext(ctx, "tcp", p.url.Host)
 	if err != nil {
 		return nil, &net.OpError{Op: "proxyconnect", Net: "tcp", Err: err}
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	conn, err = d.connect(ctx, conn, p.url, addr)
+	if p.url.Scheme == "socks5" || p.url.Scheme == "socks5h" {
+		conn, err = socks(conn, p.url, host, port)
+	} else {
+		conn, err = d.connect(ctx, conn, p.url, addr)
+	}
 	if !stop() && err == nil {
 		conn.Close()
 		err = context.Cause(ctx)
@@ -298,12 +332,28 @@ func (d *Dialer) connect(ctx context.Context, conn net.Conn, proxy *url.URL, add
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = &ProxyError{proxy.Host, resp.StatusCode, resp.Status}
 	}
-	if err == nil && br.Buffered() > 0 {
-		err = errors.New("proxy " + proxy.Host + " sent bytes ahead of the tunnel")
-	}
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
+	if br.Buffered() > 0 { // a server that speaks first, as SSH does
+		return &ahead{conn, br}, nil
+	}
 	return conn, nil
+}
+
+// ahead is a connection of which something has been read already.
+type ahead struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (a *ahead) Read(b []byte) (int, error) { return a.r.Read(b) }
+
+// CloseWrite tells the other side that nothing more comes.
+func (a *ahead) CloseWrite() error {
+	if c, ok := a.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return a.Conn.Close()
 }

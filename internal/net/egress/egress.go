@@ -7,6 +7,10 @@
 // judged. It does not know the sandbox: it is handed listening sockets, and
 // dials by a function, so that a corporate proxy can be on the way.
 //
+// Connections to a host that a masked credential is for are opened here, if
+// there is an authority to sign with, and the stand-in becomes the real value
+// on the way (packages mask and authority). All others pass as they are.
+//
 // What is not promised: what an allowed host does with what it gets, and that
 // a host behind a shared front is the one that was named. The name in a TLS
 // greeting is held to the rules, unless it is encrypted.
@@ -16,6 +20,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -28,11 +33,16 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/agent"
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/authority"
+	"github.com/seed-eb844fcb/cinch/internal/net/egress/mask"
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
 )
 
 // Clocks.
 const (
-	greeting  = 30 * time.Second // from the connection to what it wants
+	greetTime = 30 * time.Second // from the connection to what it wants
 	dialing   = 40 * time.Second
 	askLimit  = 10 * time.Minute // for a person to answer
 	drainTime = 10 * time.Second // for what is left after one side is done
@@ -46,30 +56,33 @@ type Options struct {
 	// one question per target is open at a time. An answer holds for the
 	// session. Nil refuses.
 	Ask func(ctx context.Context, t Target) (bool, error)
+	// Only, if not nil, refuses hosts whatever the rules say; it is asked first.
+	Only func(t Target) error
 	// Dial connects to address, HOST:PORT. It must call check with every
 	// address it is about to connect to, and obey its error. Nil connects
 	// directly.
 	Dial func(ctx context.Context, address string, check func(netip.AddrPort) error) (net.Conn, error)
-	// Record, if not nil, is told of every connection when it is over.
-	Record func(Contact)
-}
+	// Web, if not nil, returns a way to send requests without TLS on, other than by
+	// Dial; check is as there. A corporate proxy may tunnel to no port but 443.
+	Web func(check func(host string, at netip.AddrPort) error) http.RoundTripper
+	// Via returns the proxy that is on the way to t, for the ledger. May be nil.
+	Via func(t Target) string
+	// Ledger takes every connection down; nil keeps none.
+	Ledger *ledger.Book
 
-// A Contact is one connection, or the refusal of one.
-type Contact struct {
-	At             time.Time
-	Target         string
-	Call           string // what the command was
-	Verdict        Verdict
-	Rule           string // that decided, or ""
-	Sent, Received int64
-	Err            string
+	// Secrets returns those that are put in where they are for a host; nil has
+	// none. Over TLS that needs Authority, which signs for the host, and TLS,
+	// the configuration by which the host itself is connected to.
+	Secrets   func() *mask.Set
+	Authority *authority.Authority
+	TLS       func(host string) *tls.Config
 }
 
 // A Proxy serves the commands of one session.
 type Proxy struct {
 	o     Options
 	token string
-	web   *http.Transport
+	web   http.RoundTripper
 
 	mu      sync.Mutex
 	answers map[string]bool    // of Ask, by target
@@ -90,16 +103,34 @@ func New(o Options) *Proxy {
 	if p.o.Dial == nil {
 		p.o.Dial = direct
 	}
+	if o.Web != nil {
+		p.web = o.Web(p.checkAddr)
+		return p
+	}
 	p.web = &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return ctx.Value(connKey{}).(net.Conn), nil
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, err
+			}
+			return p.o.Dial(ctx, address, func(at netip.AddrPort) error { return p.checkAddr(host, at) })
 		},
-		DisableKeepAlives: true, DisableCompression: true, ResponseHeaderTimeout: askLimit,
+		DisableKeepAlives: true, DisableCompression: true,
 	}
 	return p
 }
 
-type connKey struct{}
+// checkAddr judges the address that a host's name has led to.
+func (p *Proxy) checkAddr(host string, at netip.AddrPort) error {
+	t, err := NewTarget(host, at.Port())
+	if err == nil {
+		err = p.o.Rules().CheckAddr(t, at.Addr())
+	}
+	if err != nil {
+		return &refusal{err.Error(), "address"}
+	}
+	return nil
+}
 
 // direct connects without a proxy, address by address.
 func direct(ctx context.Context, address string, check func(netip.AddrPort) error) (net.Conn, error) {
@@ -113,30 +144,10 @@ func direct(ctx context.Context, address string, check func(netip.AddrPort) erro
 	return d.DialContext(ctx, "tcp", address)
 }
 
-// Environ are the variables by which programs find the proxy at address. Where
-// localhost is a host outside, by the rules, it is reached through the proxy
-// like any other.
-func (p *Proxy) Environ(address string) []string {
-	web := "http://cinch:" + p.token + "@" + address
-	socks := "socks5h://cinch:" + p.token + "@" + address
-	none := "localhost,127.0.0.1,::1"
-	if any, _ := p.o.Rules().Loopback(); any {
-		none = ""
-	}
-	host, port, _ := net.SplitHostPort(address)
-	return []string{
-		"HTTP_PROXY=" + web, "HTTPS_PROXY=" + web, "http_proxy=" + web, "https_proxy=" + web,
-		"ALL_PROXY=" + socks, "all_proxy=" + socks, "NO_PROXY=" + none, "no_proxy=" + none,
-		"GRPC_PROXY=" + web, "grpc_proxy=" + web, "FTP_PROXY=" + web, "ftp_proxy=" + web, "RSYNC_PROXY=cinch:" + p.token + "@" + address,
-		"CLOUDSDK_PROXY_TYPE=http", "CLOUDSDK_PROXY_ADDRESS=" + host, "CLOUDSDK_PROXY_PORT=" + port,
-		"CLOUDSDK_PROXY_USERNAME=cinch", "CLOUDSDK_PROXY_PASSWORD=" + p.token,
-		"NODE_USE_ENV_PROXY=1",
-	}
-}
-
 // A Call is one command, for attribution. The zero value has no name.
 type Call struct {
-	Name string
+	ID      agent.CallID
+	Command string
 
 	mu      sync.Mutex
 	refused []string
@@ -168,11 +179,29 @@ func (p *Proxy) Serve(l net.Listener, c *Call) {
 func (p *Proxy) Forward(l net.Listener, port uint16, c *Call) {
 	p.accept(l, func(ctx context.Context, conn net.Conn) {
 		t := Target{Host: "localhost", Port: port}
-		up, err := p.connect(ctx, t, c)
+		up, e, err := p.connect(ctx, t, c)
 		if err != nil {
 			return
 		}
-		p.join(conn, up, t, c, nil)
+		p.join(ctx, conn, up, t, c, nil, e)
+	})
+}
+
+// Pass connects what it accepts from l to a loopback port of the machine, at
+// which a proxy of somebody else's is. What passes there is that one's to
+// judge; the ledger says so.
+func (p *Proxy) Pass(l net.Listener, port uint16, c *Call) {
+	p.accept(l, func(ctx context.Context, conn net.Conn) {
+		t := Target{Host: "localhost", Port: port}
+		e := p.o.Ledger.Begin(p.contact(t, c, "another proxy"))
+		dctx, cancel := context.WithTimeout(ctx, dialing)
+		defer cancel()
+		up, err := new(net.Dialer).DialContext(dctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+		if err != nil {
+			e.End(func(x *ledger.Contact) { x.Err = err.Error() })
+			return
+		}
+		p.splice(conn, up, nil, e)
 	})
 }
 
@@ -198,18 +227,31 @@ func (p *Proxy) accept(l net.Listener, handle func(context.Context, net.Conn)) {
 	work.Wait()
 }
 
+// swap is the exchange of credentials on the way to t, nil if there is none.
+func (p *Proxy) swap(t Target, secure bool) *mask.Swap {
+	if p.o.Secrets == nil || secure && p.o.Authority == nil {
+		return nil
+	}
+	return p.o.Secrets().Swap(t.Host, t.Port, secure)
+}
+
 // authorized compares a password with the token in constant time.
 func (p *Proxy) authorized(password string) bool {
 	return subtle.ConstantTimeCompare([]byte(password), []byte(p.token)) == 1
 }
 
 // A refusal is an error that the command's program gets to read.
-type refusal struct{ text string }
+type refusal struct{ text, by string }
 
 func (r *refusal) Error() string { return r.text }
 
-// decide judges t, asking if need be.
-func (p *Proxy) decide(ctx context.Context, t Target, c *Call) (string, error) {
+// decide judges t, asking if need be. It returns what allowed it.
+func (p *Proxy) decide(ctx context.Context, t Target) (string, error) {
+	if p.o.Only != nil {
+		if err := p.o.Only(t); err != nil {
+			return "", &refusal{t.String() + " is not allowed: " + err.Error(), "--net"}
+		}
+	}
 	rules := p.o.Rules()
 	v, by := rules.Decide(t)
 	switch v {
@@ -217,7 +259,7 @@ func (p *Proxy) decide(ctx context.Context, t Target, c *Call) (string, error) {
 		return by, nil
 	case Denied:
 		if by != "" {
-			return by, &refusal{fmt.Sprintf("%s is denied by the rule %q in sandbox.network.deniedDomains", t, by)}
+			return "", &refusal{fmt.Sprintf("%s is denied by the rule %q in sandbox.network.deniedDomains", t, by), by}
 		}
 	case Unknown:
 		ok, err := p.ask(ctx, t)
@@ -225,20 +267,13 @@ func (p *Proxy) decide(ctx context.Context, t Target, c *Call) (string, error) {
 			return "answer", nil
 		}
 		if err != nil && !errors.Is(err, errNobody) {
-			return "", &refusal{fmt.Sprintf("%s is not allowed: %v", t, err)}
+			return "", &refusal{fmt.Sprintf("%s is not allowed: %v", t, err), "no rule"}
 		}
 		if err == nil {
-			return "answer", &refusal{fmt.Sprintf("%s is not allowed: the user said no", t)}
+			return "", &refusal{fmt.Sprintf("%s is not allowed: the user said no", t), "answer"}
 		}
 	}
-	hint := t.Host
-	if t.addr.Is6() {
-		hint = "[" + t.Host + "]"
-	}
-	if t.Host == "localhost" || t.addr.IsLoopback() {
-		hint += ":" + strconv.Itoa(int(t.Port))
-	}
-	return "", &refusal{fmt.Sprintf("%s is not allowed: no rule allows it; to allow it, add %q to sandbox.network.allowedDomains", t, hint)}
+	return "", &refusal{fmt.Sprintf("%s is not allowed: no rule allows it; to allow it, add %q to sandbox.network.allowedDomains", t, t.Rule()), "no rule"}
 }
 
 var errNobody = errors.New("nobody can be asked")
@@ -281,48 +316,69 @@ func (p *Proxy) ask(ctx context.Context, t Target) (bool, error) {
 	return f.ok, err
 }
 
-// connect judges t and connects to it. What is refused is noted in c.
-func (p *Proxy) connect(ctx context.Context, t Target, c *Call) (net.Conn, error) {
-	by, err := p.decide(ctx, t, c)
+// contact is what the ledger gets to know of a connection.
+func (p *Proxy) contact(t Target, c *Call, by string) ledger.Contact {
+	x := ledger.Contact{Why: "command", Host: t.String(), Call: c.ID, Command: c.Command, By: by}
+	if p.o.Via != nil {
+		x.Proxy = p.o.Via(t)
+	}
+	return x
+}
+
+// admit judges t. What is refused is noted in c.
+func (p *Proxy) admit(ctx context.Context, t Target, c *Call) (*ledger.Entry, error) {
+	by, err := p.decide(ctx, t)
 	if err != nil {
-		p.refused(t, c, by, err)
+		x := p.contact(t, c, "")
+		if r, ok := errors.AsType[*refusal](err); ok {
+			x.By = r.by
+		}
+		x.Err = err.Error()
+		p.o.Ledger.Refuse(x)
+		c.refuse(err.Error())
 		return nil, err
 	}
+	return p.o.Ledger.Begin(p.contact(t, c, by)), nil
+}
+
+// connect judges t and connects to it. The entry is the caller's to end,
+// unless there is an error.
+func (p *Proxy) connect(ctx context.Context, t Target, c *Call) (net.Conn, *ledger.Entry, error) {
+	e, err := p.admit(ctx, t, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := p.dial(ctx, t)
+	if err != nil {
+		err = p.failed(e, t, c, err)
+	}
+	return conn, e, err
+}
+
+// dial connects to t, at addresses that are judged.
+func (p *Proxy) dial(ctx context.Context, t Target) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialing)
 	defer cancel()
-	var bad error
-	var mu sync.Mutex
-	conn, err := p.o.Dial(ctx, t.String(), func(ap netip.AddrPort) error {
-		if err := p.o.Rules().CheckAddr(t, ap.Addr()); err != nil {
-			mu.Lock()
-			bad = &refusal{err.Error()}
-			mu.Unlock()
-			return err
+	return p.o.Dial(ctx, t.String(), func(at netip.AddrPort) error { return p.checkAddr(t.Host, at) })
+}
+
+// failed ends e, of a connection that did not come about, and returns the
+// error that the command gets.
+func (p *Proxy) failed(e *ledger.Entry, t Target, c *Call, err error) error {
+	r, refused := errors.AsType[*refusal](err)
+	if refused {
+		c.refuse(r.text)
+		err = r
+	} else {
+		err = fmt.Errorf("connecting to %s: %w", t, err)
+	}
+	e.End(func(x *ledger.Contact) {
+		x.Err = err.Error()
+		if refused {
+			x.Verdict, x.By = ledger.Denied, r.by
 		}
-		return nil
 	})
-	mu.Lock()
-	defer mu.Unlock()
-	switch {
-	case err == nil:
-		return conn, nil
-	case bad != nil:
-		p.refused(t, c, by, bad)
-		return nil, bad
-	}
-	p.record(Contact{At: time.Now(), Target: t.String(), Call: c.Name, Verdict: Allowed, Rule: by, Err: err.Error()})
-	return nil, fmt.Errorf("connecting to %s: %w", t, err)
-}
-
-func (p *Proxy) refused(t Target, c *Call, by string, err error) {
-	c.refuse(err.Error())
-	p.record(Contact{At: time.Now(), Target: t.String(), Call: c.Name, Verdict: Denied, Rule: by, Err: err.Error()})
-}
-
-func (p *Proxy) record(c Contact) {
-	if p.o.Record != nil {
-		p.o.Record(c)
-	}
+	return err
 }
 
 // listing joins refusals for a tool result.

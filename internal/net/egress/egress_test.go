@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
 )
 
 // rig is a proxy on a loopback port. Names ending in .test lead to upstream.
@@ -26,8 +28,7 @@ type rig struct {
 	*Proxy
 	call *Call
 	addr string
-	mu   sync.Mutex
-	seen []Contact
+	book string // the ledger
 }
 
 func newRig(t *testing.T, upstream string, allow, deny []string, ask func(context.Context, Target) (bool, error)) *rig {
@@ -36,7 +37,8 @@ func newRig(t *testing.T, upstream string, allow, deny []string, ask func(contex
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
-	r := &rig{call: &Call{Name: "cmd"}}
+	r := &rig{call: &Call{ID: "t1", Command: "cmd"}, book: ledger.Name(t.TempDir())}
+	book := ledger.New(ledger.Options{Path: func() string { return r.book }})
 	r.Proxy = New(Options{
 		Rules: func() Rules { return rules }, Ask: ask,
 		Dial: func(ctx context.Context, address string, check func(netip.AddrPort) error) (net.Conn, error) {
@@ -49,7 +51,7 @@ func newRig(t *testing.T, upstream string, allow, deny []string, ask func(contex
 			}
 			return direct(ctx, address, check)
 		},
-		Record: func(c Contact) { r.mu.Lock(); defer r.mu.Unlock(); r.seen = append(r.seen, c) },
+		Ledger: book,
 	})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -65,13 +67,14 @@ func newRig(t *testing.T, upstream string, allow, deny []string, ask func(contex
 		case <-time.After(10 * time.Second):
 			t.Error("Serve does not return")
 		}
+		book.Close()
 	})
 	return r
 }
 
 func (r *rig) client(scheme string) *http.Client {
 	u, _ := url.Parse(scheme + "://cinch:" + r.token + "@" + r.addr)
-	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: 20 * time.Second}
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(u), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}, Timeout: 20 * time.Second}
 }
 
 func hello(t *testing.T) http.Handler {
@@ -116,6 +119,13 @@ func TestProtocols(t *testing.T) {
 		want := `no.test:80 is not allowed: no rule allows it; to allow it, add "no.test" to sandbox.network.allowedDomains`
 		if got := r.call.Refused(); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: refused %q, want %q", scheme, got, want)
+		}
+		var told []string
+		for _, c := range r.contacts(t, 2) {
+			told = append(told, fmt.Sprintf("%s %s %s by %s for %s: %v %v", c.Host, c.Why, c.Verdict, c.By, c.Call, c.Sent >= 1<<20, c.Received > 0))
+		}
+		if got, want := strings.Join(told, "\n"), "ok.test:80 command allowed by ok.test for t1: true true\nno.test:80 command denied by no rule for t1: false false"; got != want {
+			t.Errorf("%s: the ledger has\n%s\nwant\n%s", scheme, got, want)
 		}
 	}
 }

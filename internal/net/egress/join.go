@@ -11,12 +11,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
 )
 
 // A counter counts the bytes of a connection.
 type counter struct {
 	net.Conn
-	sent, received atomic.Int64
+	sent, received *atomic.Int64
 }
 
 func (c *counter) Read(b []byte) (int, error) {
@@ -31,29 +33,63 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// join copies both ways between a command and the host it reached, each
-// direction ending on its own. br, if not nil, has what was read already. It
-// closes up.
-func (p *Proxy) join(down, up net.Conn, t Target, c *Call, br *bufio.Reader) {
+// counted counts the bytes that are read of a body.
+type counted struct{ n atomic.Int64 }
+
+func (c *counted) over(body io.ReadCloser) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.TeeReader(body, c), body}
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.n.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// join connects a command with the host it reached. br, if not nil, has what
+// was read already. It closes up and ends e.
+func (p *Proxy) join(ctx context.Context, down, up net.Conn, t Target, c *Call, br *bufio.Reader, e *ledger.Entry) {
 	_ = down.SetDeadline(time.Time{})
+	if swap := p.swap(t, true); swap != nil {
+		p.unseal(ctx, down, up, t, c, br, e, swap)
+		return
+	}
+	p.carry(down, up, br, e, func(src io.Reader) ([]byte, error) {
+		g, err := greet(src)
+		if err == nil {
+			err = p.named(g, t, c)
+		}
+		return g.bytes, err
+	})
+}
+
+// splice is join without looking at what passes.
+func (p *Proxy) splice(down, up net.Conn, br *bufio.Reader, e *ledger.Entry) {
+	p.carry(down, up, br, e, func(io.Reader) ([]byte, error) { return nil, nil })
+}
+
+// carry copies both ways, each direction ending on its own. head reads what the
+// command sends first, and may refuse it.
+func (p *Proxy) carry(down, up net.Conn, br *bufio.Reader, e *ledger.Entry, head func(io.Reader) ([]byte, error)) {
 	var src io.Reader = down
 	if br != nil {
 		src = br
 	}
-	begun := time.Now()
 	var sent, received int64
-	var failure string
+	var refused error
 	var both sync.WaitGroup
 	both.Go(func() {
-		head, err := p.greet(src, t, c)
+		first, err := head(src)
 		if err != nil {
-			failure = err.Error()
+			refused = err
 			_ = up.Close()
 			_ = down.Close()
 			return
 		}
-		if len(head) > 0 {
-			n, err := up.Write(head)
+		if len(first) > 0 {
+			n, err := up.Write(first)
 			sent += int64(n)
 			if err != nil {
 				return
@@ -75,11 +111,12 @@ func (p *Proxy) join(down, up net.Conn, t Target, c *Call, br *bufio.Reader) {
 	})
 	both.Wait()
 	_ = up.Close()
-	v := Allowed
-	if failure != "" {
-		v = Denied
-	}
-	p.record(Contact{At: begun, Target: t.String(), Call: c.Name, Verdict: v, Sent: sent, Received: received, Err: failure})
+	e.End(func(x *ledger.Contact) {
+		x.Sent, x.Received = sent, received
+		if refused != nil {
+			x.Verdict, x.By, x.Err = ledger.Denied, "name in the greeting", refused.Error()
+		}
+	})
 }
 
 // closeWrite tells the other side that nothing more comes.
@@ -94,38 +131,54 @@ func closeWrite(c net.Conn) {
 // errSeen ends a handshake of which only the greeting was wanted.
 var errSeen = errors.New("seen")
 
-// greet reads the first bytes of a tunnel and, if they are a TLS greeting,
-// holds the name in it to the rules: a front that serves many hosts would
-// otherwise serve one that is not allowed. It returns the bytes read.
-func (p *Proxy) greet(src io.Reader, t Target, c *Call) ([]byte, error) {
+// A greeting is what a command sends first.
+type greeting struct {
+	bytes []byte // that were read
+	tls   bool
+	name  string   // in a TLS greeting, if there is one that can be read
+	alpn  []string // protocols that it offers
+}
+
+// greet reads the first bytes of a tunnel.
+func greet(src io.Reader) (greeting, error) {
 	buf := make([]byte, 16<<10)
 	n, err := src.Read(buf)
 	buf = buf[:n]
 	if err != nil || n == 0 || buf[0] != 0x16 {
-		return buf, nil
+		return greeting{bytes: buf}, nil
 	}
 	seen := bytes.NewBuffer(buf)
 	rec := &recorded{r: io.MultiReader(bytes.NewReader(buf), io.TeeReader(src, seen))}
-	name := ""
-	ctx, cancel := context.WithTimeout(context.Background(), greeting)
+	g := greeting{tls: true}
+	ctx, cancel := context.WithTimeout(context.Background(), greetTime)
 	defer cancel()
 	err = tls.Server(rec, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		name = h.ServerName
+		g.name, g.alpn = h.ServerName, h.SupportedProtos
 		return nil, errSeen
 	}}).HandshakeContext(ctx)
-	if !errors.Is(err, errSeen) || name == "" {
-		return seen.Bytes(), nil
+	g.tls = errors.Is(err, errSeen)
+	g.bytes = seen.Bytes()
+	return g, nil
+}
+
+// named holds the name in a greeting to the rules: a front that serves many
+// hosts would otherwise serve one that is not allowed.
+func (p *Proxy) named(g greeting, t Target, c *Call) error {
+	if !g.tls || g.name == "" {
+		return nil
 	}
-	inner, err := NewTarget(name, t.Port)
+	inner, err := NewTarget(g.name, t.Port)
 	if err != nil || inner.Host == t.Host {
-		return seen.Bytes(), nil
+		return nil
 	}
-	if v, _ := p.o.Rules().Decide(inner); v == Allowed || v == Unknown && p.answered(inner) {
-		return seen.Bytes(), nil
+	if p.o.Only == nil || p.o.Only(inner) == nil {
+		if v, _ := p.o.Rules().Decide(inner); v == Allowed || v == Unknown && p.answered(inner) {
+			return nil
+		}
 	}
-	err = &refusal{t.String() + " is allowed, but the TLS greeting names " + name + ", which no rule allows"}
+	err = &refusal{t.String() + " is allowed, but the TLS greeting names " + g.name + ", which no rule allows", "name in the greeting"}
 	c.refuse(err.Error())
-	return nil, err
+	return err
 }
 
 // answered reports whether somebody has allowed t.

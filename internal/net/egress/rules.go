@@ -224,6 +224,22 @@ func (t Target) String() string {
 	return t.Host + ":" + strconv.Itoa(int(t.Port))
 }
 
+// Rule is the narrowest rule that is customary for t: the host, and for
+// loopback its port.
+func (t Target) Rule() string {
+	s := t.Host
+	if t.addr.Is6() {
+		s = "[" + t.Host + "]"
+	}
+	if t.Host == "localhost" || t.addr.IsLoopback() {
+		s += ":" + strconv.Itoa(int(t.Port))
+	}
+	return s
+}
+
+// Addr is t's address, if it is one and no name.
+func (t Target) Addr() netip.Addr { return t.addr }
+
 func (r rule) matches(t Target) bool {
 	switch {
 	case r.port != 0 && r.port != t.Port:

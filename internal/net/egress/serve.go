@@ -12,11 +12,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-eb844fcb/cinch/internal/net/ledger"
 )
 
 // handle serves one connection, whichever protocol it speaks.
 func (p *Proxy) handle(ctx context.Context, conn net.Conn, c *Call) {
-	_ = conn.SetReadDeadline(time.Now().Add(greeting))
+	_ = conn.SetReadDeadline(time.Now().Add(greetTime))
 	br := bufio.NewReaderSize(conn, 32<<10)
 	first, err := br.Peek(1)
 	if err != nil {
@@ -32,7 +34,7 @@ func (p *Proxy) handle(ctx context.Context, conn net.Conn, c *Call) {
 // http serves requests until one turns the connection into a tunnel.
 func (p *Proxy) http(ctx context.Context, conn net.Conn, br *bufio.Reader, c *Call) {
 	for {
-		_ = conn.SetReadDeadline(time.Now().Add(greeting))
+		_ = conn.SetReadDeadline(time.Now().Add(greetTime))
 		req, err := http.ReadRequest(br)
 		if err != nil {
 			return
@@ -90,16 +92,17 @@ func (p *Proxy) tunnel(ctx context.Context, conn net.Conn, br *bufio.Reader, req
 		answer(conn, http.StatusBadRequest, err.Error())
 		return
 	}
-	up, err := p.connect(ctx, t, c)
+	up, e, err := p.connect(ctx, t, c)
 	if err != nil {
 		answer(conn, statusOf(err), err.Error())
 		return
 	}
 	if _, err := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		_ = up.Close()
+		e.End(nil)
 		return
 	}
-	p.join(conn, up, t, c, br)
+	p.join(ctx, conn, up, t, c, br, e)
 }
 
 // targetOf reads HOST:PORT.
@@ -129,12 +132,11 @@ func (p *Proxy) plain(ctx context.Context, conn net.Conn, req *http.Request, c *
 		answer(conn, http.StatusBadRequest, err.Error())
 		return false
 	}
-	up, err := p.connect(ctx, t, c)
+	e, err := p.admit(ctx, t, c)
 	if err != nil {
 		answer(conn, statusOf(err), err.Error())
 		return false
 	}
-	defer func() { _ = up.Close() }()
 	// The request line says where it goes; a Host that says otherwise does not count.
 	req.Host = req.URL.Host
 	req.RequestURI = ""
@@ -144,27 +146,43 @@ func (p *Proxy) plain(ctx context.Context, conn net.Conn, req *http.Request, c *
 	if req.Header.Get("Expect") != "" {
 		req.Header.Del("Expect")
 		if _, err := io.WriteString(conn, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
+			e.End(nil)
 			return false
 		}
 	}
 	if _, ok := req.Header["User-Agent"]; !ok {
 		req.Header["User-Agent"] = nil // or the transport would add its own
 	}
-	counted := &counter{Conn: up}
-	resp, err := p.web.RoundTrip(req.WithContext(context.WithValue(ctx, connKey{}, net.Conn(counted))))
-	done := Contact{At: time.Now(), Target: t.String(), Call: c.Name, Verdict: Allowed}
+	used := &names{}
+	swap := p.swap(t, false)
+	if swap != nil {
+		used.add(swap.Request(req, func(n string) { used.add(n) })...)
+	}
+	var sent, received counted
+	if req.Body != nil && req.Body != http.NoBody {
+		req.Body = sent.over(req.Body)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := time.AfterFunc(askLimit, func() { cancel(errors.New("no answer in " + askLimit.String())) })
+	resp, err := p.web.RoundTrip(req.WithContext(ctx))
+	late.Stop()
 	if err != nil {
-		done.Err = err.Error()
-		p.record(done)
-		answer(conn, http.StatusBadGateway, "the request failed: "+err.Error())
+		err = p.failed(e, t, c, err)
+		answer(conn, statusOf(err), err.Error())
 		return false
 	}
 	defer func() { _ = resp.Body.Close() }()
+	if swap != nil {
+		swap.Response(resp)
+	}
 	resp.Header.Del("Connection")
 	resp.Close = false
+	resp.Body = received.over(resp.Body)
 	err = resp.Write(conn)
-	done.Sent, done.Received = counted.sent.Load(), counted.received.Load()
-	p.record(done)
+	e.End(func(x *ledger.Contact) {
+		x.Sent, x.Received, x.Status, x.Secrets = sent.n.Load(), received.n.Load(), resp.StatusCode, used.list()
+	})
 	return err == nil && !req.Close && (resp.ContentLength >= 0 || len(resp.TransferEncoding) > 0)
 }
 
@@ -189,7 +207,7 @@ func (p *Proxy) socks(ctx context.Context, conn net.Conn, br *bufio.Reader, c *C
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})
-	up, err := p.connect(ctx, t, c)
+	up, e, err := p.connect(ctx, t, c)
 	if err != nil {
 		code = socksFailed
 		if _, ok := errors.AsType[*refusal](err); ok {
@@ -199,7 +217,7 @@ func (p *Proxy) socks(ctx context.Context, conn net.Conn, br *bufio.Reader, c *C
 		return
 	}
 	reply(socksOK)
-	p.join(conn, up, t, c, br)
+	p.join(ctx, conn, up, t, c, br, e)
 }
 
 // socksLogin agrees on user and password, and checks the latter.

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -197,5 +198,26 @@ func TestTotalClock(t *testing.T) {
 	r := call(t, set, "x", `{}`)
 	if text := agent.TextOf(r.Blocks); !r.Unknown || !strings.Contains(text, "longer than 1s") {
 		t.Errorf("got %q unknown=%v", text, r.Unknown)
+	}
+}
+
+// Whoever tries to sign in is told why that failed, and not to sign in.
+func TestSignInFails(t *testing.T) {
+	t.Parallel()
+	c, _ := reach(t, "http", "", &mcpserver.Script{Status: func(string, string, mcpserver.Request) (int, string) { return 401, "no" }})
+	o := options(t)
+	o.Credentials = filepath.Join(t.TempDir(), "credentials.json")
+	c.OAuth.ClientID = "client"
+	set := start(t, o, c)
+	if st := set.Servers()[0]; st.State != NeedsAuth || !strings.Contains(st.Err, "cinch mcp login srv") {
+		t.Errorf("got %s (%s), want %s and how to sign in", st.State, st.Err, NeedsAuth)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := set.SignIn(ctx, "srv", "http://localhost:3118/callback", func(context.Context, string) (string, error) {
+		return "http://localhost:3118/callback?error=access_denied&error_description=not+today", nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "access_denied not today") || strings.Contains(err.Error(), "cinch mcp login") {
+		t.Errorf("got %v, want why it was refused", err)
 	}
 }

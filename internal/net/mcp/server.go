@@ -189,7 +189,14 @@ func (s *Server) attempt(ctx context.Context, gen int, waits []time.Duration, pr
 		s.finish(gen, Connected, "")
 	case errors.Is(err, errGivenUp):
 	case s.refused() && s.Headers["Authorization"] == "" && s.HeadersHelper == "":
-		s.finish(gen, NeedsAuth, "the server wants you to sign in: cinch mcp login "+s.Name)
+		text := "the server wants you to sign in: cinch mcp login " + s.Name
+		s.mu.Lock()
+		tried := s.fetch != nil
+		s.mu.Unlock()
+		if tried { // that was just done
+			text = s.explain(err)
+		}
+		s.finish(gen, NeedsAuth, text)
 	default:
 		s.finish(gen, Failed, prefix+s.explain(err))
 	}

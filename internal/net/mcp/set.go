@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -47,6 +46,9 @@ type Options struct {
 	Pause time.Duration
 	// MaxTokens bounds a result, as estimated; 0 is 25,000.
 	MaxTokens int
+	// Pins is the file that keeps the definitions of tools as they were
+	// approved; "" keeps none.
+	Pins string
 	// Deferred says that tools wait to be looked up unless told otherwise.
 	Deferred bool
 }
@@ -134,6 +136,16 @@ func (s *Set) Wait(ctx context.Context) {
 	}
 }
 
+// Connected returns nil once the server is connected, and why it is not.
+func (s *Set) Connected(ctx context.Context, name string) error {
+	x, err := s.find(name)
+	if err != nil {
+		return err
+	}
+	_, err = x.live(ctx)
+	return err
+}
+
 func (s *Set) list() []*Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +170,8 @@ func (s *Set) Servers() []Status {
 	return out
 }
 
-// Tools returns the tools of all connected servers.
+// Tools returns the tools of all connected servers, and those that list and
+// read resources where a server has some.
 func (s *Set) Tools() []agent.Tool {
 	var out []agent.Tool
 	for _, x := range s.list() {
@@ -170,7 +183,7 @@ func (s *Set) Tools() []agent.Tool {
 		}
 		x.mu.Unlock()
 	}
-	return out
+	return append(out, s.resourceTools()...)
 }
 
 // ToolsOf returns the tools of one server, connected or not.
@@ -314,114 +327,10 @@ func (s *Set) Call(ctx context.Context, server, name string, args json.RawMessag
 	if t == nil {
 		return agent.Result{}, fmt.Errorf("the MCP server %s has no tool %q", server, name)
 	}
-	return t.Run(ctx, agent.Call{ID: "mcp_call", Name: t.name, Input: args, Progress: func(agent.Progress) {}})
-}
-
-// Read reads a resource.
-func (s *Set) Read(ctx context.Context, server, uri string) (*sdk.ReadResourceResult, error) {
-	x, err := s.find(server)
-	if err != nil {
-		return nil, err
+	if t.drift != nil && !t.drift.approved.Load() {
+		return agent.Failed(t.drift.reason(server, t.def.Name)), nil
 	}
-	cs, err := x.live(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return cs.ReadResource(ctx, &sdk.ReadResourceParams{URI: uri})
-}
-
-// A Resource is one resource of a server.
-type Resource struct {
-	Server      string `json:"server"`
-	URI         string `json:"uri"`
-	Name        string `json:"name"`
-	Description string `json:"description,omitempty"`
-	MIMEType    string `json:"mimeType,omitempty"`
-}
-
-// Resources lists the resources of a server, or of all for "".
-func (s *Set) Resources(ctx context.Context, server string) ([]Resource, error) {
-	var out []Resource
-	var errs []error
-	for _, x := range s.list() {
-		if server != "" && x.Name != server {
-			continue
-		}
-		x.mu.Lock()
-		has := x.state == Connected && x.info != nil && x.info.Capabilities != nil && x.info.Capabilities.Resources != nil
-		x.mu.Unlock()
-		if !has {
-			continue
-		}
-		cs, err := x.live(ctx)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for r, err := range cs.Resources(ctx, nil) {
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", x.Name, err))
-				break
-			}
-			out = append(out, Resource{x.Name, r.URI, r.Name, r.Description, r.MIMEType})
-		}
-	}
-	if server != "" {
-		if _, err := s.find(server); err != nil {
-			return nil, err
-		}
-	}
-	return out, errors.Join(errs...)
-}
-
-// A Prompt is one prompt of a server, as a command.
-type Prompt struct {
-	Server, Name, Command, Description string
-	Arguments                          []string
-}
-
-// Prompts lists the prompts of all connected servers.
-func (s *Set) Prompts() []Prompt {
-	var out []Prompt
-	for _, x := range s.list() {
-		x.mu.Lock()
-		for _, p := range x.prompts {
-			pr := Prompt{Server: x.Name, Name: p.Name, Command: "mcp__" + clean(x.Name) + "__" + clean(p.Name), Description: p.Description}
-			for _, a := range p.Arguments {
-				pr.Arguments = append(pr.Arguments, a.Name)
-			}
-			out = append(out, pr)
-		}
-		x.mu.Unlock()
-	}
-	return out
-}
-
-// Prompt returns what a prompt says with these arguments.
-func (s *Set) Prompt(ctx context.Context, p Prompt, args []string) ([]agent.Block, error) {
-	x, err := s.find(p.Server)
-	if err != nil {
-		return nil, err
-	}
-	cs, err := x.live(ctx)
-	if err != nil {
-		return nil, err
-	}
-	m := map[string]string{}
-	for i, n := range p.Arguments {
-		if i < len(args) {
-			m[n] = args[i]
-		}
-	}
-	r, err := cs.GetPrompt(ctx, &sdk.GetPromptParams{Name: p.Name, Arguments: m})
-	if err != nil {
-		return nil, fmt.Errorf("asking the MCP server %s for its prompt: %w", p.Server, err)
-	}
-	var out []agent.Block
-	for _, msg := range r.Messages {
-		out = append(out, blocks([]sdk.Content{msg.Content})...)
-	}
-	return out, nil
+	return t.call(ctx, agent.Call{ID: "mcp_call", Name: t.name, Input: args, Progress: func(agent.Progress) {}})
 }
 
 // claim gives a tool its name: the plain one, unless another tool has it.

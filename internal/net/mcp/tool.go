@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,6 +26,11 @@ type tool struct {
 	schema json.RawMessage
 	desc   string
 	load   bool // never deferred
+	// drift is set if the definition is another than the approved one, which
+	// is then what the model is shown.
+	drift *drift
+	// pinned says that the definition is the approved one.
+	pinned atomic.Bool
 }
 
 // adapt makes tools of definitions. One that cannot be used is left out and
@@ -36,13 +42,23 @@ func (s *Server) adapt(defs []*sdk.Tool) (ts []*tool, skipped []Problem) {
 	for _, d := range defs {
 		same[plainName(s.Name, d.Name)]++
 	}
+	pins, unread := s.pins()
 	seen := map[string]bool{}
 	for _, d := range defs {
 		if seen[d.Name] {
 			skipped = append(skipped, Problem{s.Name, "invalid_tool", fmt.Sprintf("the tool %q is left out: its name is there twice", d.Name)})
 			continue
 		}
-		schema, note, err := repair(d.InputSchema)
+		shown := Definition{Description: d.Description, InputSchema: d.InputSchema}
+		var dr *drift
+		old, known := pins[d.Name]
+		switch now := definitionOf(d); {
+		case unread != nil:
+			dr = &drift{unread: unread, now: now}
+		case known && !old.equal(now):
+			dr, shown = &drift{old: old, now: now}, old
+		}
+		schema, note, err := repair(shown.InputSchema)
 		if err != nil || d.Name == "" {
 			if err == nil {
 				err = errors.New("it has no name")
@@ -50,19 +66,29 @@ func (s *Server) adapt(defs []*sdk.Tool) (ts []*tool, skipped []Problem) {
 			skipped = append(skipped, Problem{s.Name, "invalid_tool", fmt.Sprintf("the tool %q is left out: %v", d.Name, err)})
 			continue
 		}
-		t := &tool{s: s, def: d, schema: schema, load: s.AlwaysLoad || d.Meta["anthropic/alwaysLoad"] == true}
+		t := &tool{s: s, def: d, schema: schema, drift: dr, load: s.AlwaysLoad || d.Meta["anthropic/alwaysLoad"] == true}
 		t.name = s.set.claim(s.Name, d.Name, same[plainName(s.Name, d.Name)] == 1 || clean(d.Name) == d.Name)
 		seen[d.Name] = true
-		t.desc = d.Description
+		t.desc = shown.Description
+		t.pinned.Store(known && dr == nil)
 		if note != "" {
 			t.desc = strings.TrimSpace(t.desc + "\n" + note)
 		}
-		if len(t.desc) > maxDescription {
-			t.desc = strings.ToValidUTF8(t.desc[:maxDescription-1], "") + "…"
+		t.desc = clip(t.desc)
+		if dr != nil {
+			skipped = append(skipped, Problem{s.Name, "changed_tool", dr.reason(s.Name, d.Name)})
 		}
 		ts = append(ts, t)
 	}
 	return ts, skipped
+}
+
+// clip cuts what a server says to what the model gets of it.
+func clip(s string) string {
+	if len(s) > maxDescription {
+		return strings.ToValidUTF8(s[:maxDescription-1], "") + "…"
+	}
+	return s
 }
 
 func (t *tool) Spec() agent.Spec {
@@ -79,12 +105,23 @@ func (t *tool) Inspect(raw json.RawMessage) (agent.Effects, error) {
 		e.Destructive = !a.ReadOnlyHint && (a.DestructiveHint == nil || *a.DestructiveHint)
 	}
 	e.Interactive = t.def.Meta["anthropic/requiresUserInteraction"] == true
+	if d := t.drift; d != nil && !d.approved.Load() {
+		return agent.Effects{Destructive: true, Interactive: true, Reason: d.reason(t.s.Name, t.def.Name), Warn: d.lines()}, nil
+	}
 	return e, nil
 }
 
-// Run calls the tool. A call whose answer was lost is made again only if that
-// does no harm; else its outcome is unknown, and said to be.
+// Run calls the tool, which somebody has allowed: its definition is approved.
 func (t *tool) Run(ctx context.Context, c agent.Call) (agent.Result, error) {
+	after := t.approve(ctx)
+	r, err := t.call(ctx, c)
+	r.After = append(r.After, after...)
+	return r, err
+}
+
+// call makes a call. One whose answer was lost is made again only if that
+// does no harm; else its outcome is unknown, and said to be.
+func (t *tool) call(ctx context.Context, c agent.Call) (agent.Result, error) {
 	var args map[string]any
 	if len(c.Input) > 0 {
 		if err := json.Unmarshal(c.Input, &args); err != nil {
@@ -227,15 +264,7 @@ func (t *tool) result(r *sdk.CallToolResult) agent.Result {
 	if n, ok := t.def.Meta["anthropic/maxResultSizeChars"].(float64); ok && n > 0 {
 		limit = min(int(n), 500_000)
 	}
-	size := 0
-	for _, b := range bs {
-		if x, ok := b.(*agent.Text); ok {
-			size += len(x.Text)
-		}
-	}
-	if size > limit {
-		bs = t.shorten(bs, size, limit)
-	}
+	bs = t.s.set.fit(bs, limit)
 	if len(bs) == 0 {
 		bs = []agent.Block{&agent.Text{Text: "(" + t.def.Name + " completed with no output)"}}
 	}
@@ -246,8 +275,18 @@ func (t *tool) result(r *sdk.CallToolResult) agent.Result {
 	return res
 }
 
-// shorten keeps the texts of bs in a file and what fits of them here.
-func (t *tool) shorten(bs []agent.Block, size, limit int) []agent.Block {
+// fit returns bs; if their texts are longer than limit, these are kept in a
+// file, and their beginning here.
+func (s *Set) fit(bs []agent.Block, limit int) []agent.Block {
+	size := 0
+	for _, b := range bs {
+		if x, ok := b.(*agent.Text); ok {
+			size += len(x.Text)
+		}
+	}
+	if size <= limit {
+		return bs
+	}
 	var all strings.Builder
 	var out []agent.Block
 	for _, b := range bs {
@@ -258,7 +297,7 @@ func (t *tool) shorten(bs []agent.Block, size, limit int) []agent.Block {
 		}
 	}
 	where := "the rest was dropped"
-	if f := t.s.set.o.Spill; f != nil {
+	if f := s.o.Spill; f != nil {
 		if path, err := f(all.String()); err == nil {
 			where = "all of it is in " + path
 		}

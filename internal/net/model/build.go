@@ -145,25 +145,27 @@ func (p *plan) use(name string) {
 	}
 }
 
-// body builds the request: model, messages, system, tools, metadata,
-// max_tokens, thinking, everything else by name, stream. What req holds
-// encoded is copied once and not changed, so that the head of a body is that
-// of the one before.
-func (c *Client) body(req *agent.Request, p plan) []byte {
+// body is the request as it goes out. What req holds encoded is copied once
+// and not changed, so that the head of a body is that of the one before.
+func (c *Client) body(req *agent.Request, p plan) []byte { return bytes.Join(c.pieces(req, p), nil) }
+
+// pieces returns the body in the parts that it is made of: model, messages,
+// system, tools, metadata, max_tokens, thinking, everything else by name,
+// stream. Parts that req holds encoded are shared with it.
+func (c *Client) pieces(req *agent.Request, p plan) [][]byte {
 	system, tools := c.prefix(req, &p)
 	at, in, cut := -1, json.RawMessage(nil), 0 // message, its content, where the mark goes
 	if p.mark != "" {
 		at, in, cut = markAt(req)
 	}
-	tail := c.tail(p)
-	n := len(system) + len(tools) + len(tail) + len(p.mark) + 256
-	for i := range req.Messages {
-		n += len(req.Messages[i].Wire) + 40
+	out := make([][]byte, 0, 2*len(req.Messages)+8)
+	head := agent.AppendString([]byte(`{"model":`), p.spec.ID)
+	head = append(head, `,"messages":[`...)
+	// What stands between two messages depends on the role alone.
+	var between [2]struct {
+		role agent.Role
+		text []byte
 	}
-	b := make([]byte, 0, n)
-	b = append(b, `{"model":`...)
-	b = agent.AppendString(b, p.spec.ID)
-	b = append(b, `,"messages":[`...)
 	first := true
 	for i, m := range req.Messages {
 		content := m.Wire
@@ -175,31 +177,38 @@ func (c *Client) body(req *agent.Request, p plan) []byte {
 		if len(content) <= len("[]") {
 			continue // the API takes no message without content
 		}
-		if !first {
-			b = append(b, ',')
+		if first {
+			head = append(agent.AppendString(append(head, `{"role":`...), string(m.Role)), `,"content":`...)
+			out = append(out, head)
+		} else {
+			n := &between[i&1]
+			if n.role != m.Role {
+				n.role = m.Role
+				n.text = append(agent.AppendString([]byte(`},{"role":`), string(m.Role)), `,"content":`...)
+			}
+			out = append(out, n.text)
 		}
 		first = false
-		b = append(b, `{"role":`...)
-		b = agent.AppendString(b, string(m.Role))
-		b = append(b, `,"content":`...)
 		if i == at {
-			b = append(b, content[:cut]...)
-			b = append(b, `,"cache_control":`...)
-			b = append(b, p.mark...)
-			b = append(b, content[cut:]...)
+			out = append(out, content[:cut], []byte(`,"cache_control":`+p.mark), content[cut:])
 		} else {
-			b = append(b, content...)
+			out = append(out, content)
 		}
-		b = append(b, '}')
 	}
-	b = append(b, ']')
+	if first {
+		head = append(head, ']')
+	} else {
+		head = []byte(`}]`)
+	}
 	if len(system) > 0 {
-		b = append(append(b, `,"system":`...), system...)
+		out = append(out, append(head, `,"system":`...), system)
+		head = nil
 	}
 	if len(tools) > 0 {
-		b = append(append(b, `,"tools":`...), tools...)
+		out = append(out, append(head, `,"tools":`...), tools)
+		head = nil
 	}
-	return append(b, tail...)
+	return append(out, append(head, c.tail(p)...))
 }
 
 // prefix returns system and tools as they go out: without what the upstream

@@ -88,8 +88,21 @@ type Options struct {
 	Think agent.Thought
 	// MarkTTL is the life of what the moving cache mark caches: "" or "1h".
 	MarkTTL string
+	// Sent is told of each request for an answer before it goes out, from the
+	// goroutine that waits for the answer. Nil: nobody is.
+	Sent func(Sending)
 	// Local is the zone in which reset times are told; nil is time.Local.
 	Local *time.Location
+}
+
+// A Sending is one request on its way: of which conversation, and its body.
+type Sending struct {
+	At             time.Time
+	Purpose, Agent string // as in the request
+	Model          string // its id
+	Attempt        int    // counts from 1
+	// Pieces are the body, to be joined. They are shared: nobody may change them.
+	Pieces [][]byte
 }
 
 // DefaultRetries is how often a request is tried again.

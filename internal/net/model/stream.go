@@ -265,7 +265,11 @@ func (r *run) attempt() *failure {
 	p := r.c.plan(r.req, r.spec, r.whole, r.ceiling, r.skip)
 	d := &reply.Decoder{Emit: r.emit}
 	r.sent, r.last = p, d
-	x := r.c.start(r.ctx, "/v1/messages", r.c.body(r.req, p), p, r.req, r.attempts, r.badCred)
+	pieces := r.c.pieces(r.req, p)
+	if r.c.o.Sent != nil {
+		r.c.o.Sent(Sending{At: time.Now(), Purpose: r.req.Purpose, Agent: r.req.Agent, Model: p.spec.ID, Attempt: r.attempts, Pieces: pieces})
+	}
+	x := r.c.start(r.ctx, "/v1/messages", bytes.Join(pieces, nil), p, r.req, r.attempts, r.badCred)
 	defer x.finish(false) // should the consumer panic
 	f := r.receive(x, p, d)
 	x.finish(d.Done)

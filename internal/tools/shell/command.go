@@ -54,7 +54,7 @@ func (b *bash) start(ctx context.Context, id string, in bashInput, dir string) (
 	}
 	opts := proc.Options{Stdout: f, Stderr: f, Guard: b.o.Guard}
 	if b.o.Wrap != nil {
-		opts.Wrap, r.note = b.o.Wrap(in.Command, in.Outside)
+		opts.Wrap, r.note = b.o.Wrap(ctx, in.Command, in.Outside)
 	}
 	ctx, r.cancel = context.WithCancelCause(ctx)
 	if r.p, err = proc.Start(ctx, spec, opts); err != nil {

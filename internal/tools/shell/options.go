@@ -62,7 +62,7 @@ type Options struct {
 	// caller asked to run it unconfined. After a failed run note, if not nil, is
 	// given what the command wrote, as far as it is shown, and
 	// says what the confinement refused. May be nil.
-	Wrap func(command string, outside bool) (w proc.Wrap, note func(output string) string)
+	Wrap func(ctx context.Context, command string, outside bool) (w proc.Wrap, note func(output string) string)
 	// Guard ends commands should the program die. May be nil.
 	Guard *proc.Guard
 	// Jobs is the list of background work. Its zero value has none: then a

@@ -732,7 +732,7 @@ func TestWrapAndPrefix(t *testing.T) {
 	t.Parallel()
 	var outside []bool
 	l := newLab(t, func(o *Options) {
-		o.Wrap = func(command string, out bool) (proc.Wrap, func(string) string) {
+		o.Wrap = func(_ context.Context, command string, out bool) (proc.Wrap, func(string) string) {
 			outside = append(outside, out)
 			if out {
 				return nil, nil

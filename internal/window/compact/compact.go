@@ -43,14 +43,20 @@ type Options struct {
 	// instruction as its last user text.
 	Aside  func(h []agent.Message, instruction string) *agent.Request
 	Limits Limits
+	// Count asks the upstream how many tokens a request has; it is asked where
+	// an estimate would decide whether the history is shortened. Nil, and where
+	// it fails: estimates decide.
+	Count func(ctx context.Context, req *agent.Request) (int, error)
+	// Peek builds the request over h without sending it. Required with Count.
+	Peek func(h []agent.Message) *agent.Request
 	// Overhead is the estimated size, in tokens, of system text and tools. Nil: 0.
 	Overhead func() int
 	// Restore returns what stands around a summary, read anew. Nil: nothing.
 	Restore func(ctx context.Context, h []agent.Message) Restored
 	// Hook runs PreCompact and PostCompact. Nil: no hooks.
 	Hook agent.Hooker
-	// Emit tells Compacting, and Responded for the requests of a summary.
-	// Nil: nobody is told.
+	// Emit tells Compacting; what Provider answers it counts itself. Nil:
+	// nobody is told.
 	Emit func(agent.Body)
 	// UUID names new messages. Required.
 	UUID func() string
@@ -98,6 +104,7 @@ type Compactor struct {
 	// factor is how many tokens the upstream counts for one of ours.
 	factor  float64
 	sent    int  // our estimate of the newest request
+	counted bool // the newest estimate was compared with a count
 	tooLong bool // the newest refusal was answered by a compaction
 	repairs int  // in a row
 
@@ -146,6 +153,7 @@ func (c *Compactor) Observe(messageID string, u agent.Usage) {
 	if u.Prompt() == 0 {
 		return // nothing was counted
 	}
+	c.counted = false
 	if messageID != "" {
 		c.known[messageID] = u.Prompt() + u.Out
 	}
@@ -213,11 +221,56 @@ func (c *Compactor) Fit(ctx context.Context, h []agent.Message) Outcome {
 	c.since++
 	out.apply(Budget(&c.scale, out.History, l.Results))
 	out.apply(Media(&c.scale, out.History, l.media(c.overhead())))
-	if n := c.Tokens(out.History); l.Auto && l.Window > 0 && n >= l.Threshold {
-		c.reduce(ctx, &out, n, Auto)
+	if n := c.Tokens(out.History); l.Auto && l.Window > 0 {
+		if n = c.count(ctx, out.History, n); n >= l.Threshold {
+			c.reduce(ctx, &out, n, Auto)
+		}
 	}
 	c.sending(out.History)
 	return out
+}
+
+// countClock bounds the wait for a count.
+const countClock = 10 * time.Second
+
+// count asks the upstream how many tokens the request over h has, if that may
+// change what is done: n, our estimate, is within a quarter of the threshold,
+// and more than a tenth of it was never counted. Estimates learn from it.
+func (c *Compactor) count(ctx context.Context, h []agent.Message, n int) int {
+	l := c.Limits()
+	if c.o.Count == nil || c.o.Peek == nil || n < l.Threshold*3/4 || n > l.Threshold*5/4 || c.guessed(h) < n/10 {
+		return n
+	}
+	if c.again(&c.counted) {
+		return n // once for a response: what comes of it holds for the rest
+	}
+	ctx, cancel := context.WithTimeout(ctx, countClock)
+	defer cancel()
+	exact, err := c.o.Count(ctx, c.o.Peek(h))
+	if err != nil || exact <= 0 {
+		c.o.Log.Debug("counting tokens", "error", err)
+		return n
+	}
+	ours := c.scale.History(h).Tokens + c.overhead()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.known) // what was reported for parts of it says less
+	c.factor = min(max(float64(exact)/float64(max(ours, 1)), 0.5), 3)
+	return exact
+}
+
+// guessed is how many of the tokens of h no response has reported.
+func (c *Compactor) guessed(h []agent.Message) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rest := 0
+	for i := len(h) - 1; i >= 0; i-- {
+		if _, ok := c.known[h[i].ID]; ok && h[i].ID != "" && h[i].Role == agent.Assistant {
+			return int(float64(rest) * c.factor)
+		}
+		rest += c.scale.Message(h[i]).Tokens
+	}
+	return int(float64(rest+c.overhead()) * c.factor)
 }
 
 // apply takes the result of a stage over.

@@ -90,7 +90,6 @@ func (c *Compactor) ask(ctx context.Context, h []agent.Message, instruction stri
 // come complete.
 func (c *Compactor) answer(ctx context.Context, req *agent.Request) (text, stop string, err error) {
 	var b strings.Builder
-	end := agent.Responded{Purpose: req.Purpose, Model: req.Model}
 	for d, err := range c.o.Provider.Stream(ctx, req) {
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
@@ -99,18 +98,14 @@ func (c *Compactor) answer(ctx context.Context, req *agent.Request) (text, stop 
 			return b.String(), stop, err
 		}
 		switch d := d.(type) {
-		case agent.Begin:
-			end.MessageID, end.RequestID, end.Model, end.Usage = d.MessageID, d.RequestID, d.Model, d.Usage
 		case agent.BlockEnd:
 			if t, ok := d.Block.(*agent.Text); ok {
 				b.WriteString(t.Text)
 			}
-		case agent.Switched:
-			end.Model = d.To
+		case agent.Reset: // the attempt is void; another follows
+			b.Reset()
 		case agent.Stopped:
-			stop, end.Stop, end.Usage = d.Stop, d.Stop, d.Usage
-		case agent.Done:
-			c.emit(end)
+			stop = d.Stop
 		}
 	}
 	if err := context.Cause(ctx); err != nil {
