@@ -13,6 +13,10 @@
 //
 // Commands, besides those of testscript:
 //
+//	secure LOG            start an HTTPS server at localhost:$SECURE that writes what it gets to LOG; $WORK/ca.pem vouches for it
+//	proxy LOG PORT [USER:PASSWORD]   start a forward proxy at 127.0.0.1:$PROXY for which every host is at PORT; it writes what it is asked to LOG
+//	sshd DIR              start an SSH server at localhost:$SSHD that runs what it is told in DIR
+//	mcpserver FILE        is an MCP server on standard input and output, for configurations (see internal/test/mcpserver)
 //	requests              write the requests so far to request/1, 2, … and their headers to request/1.header, …
 //	await N               wait until the model has got N requests, or until the file N has content
 //	count N               the model got exactly N requests
@@ -23,8 +27,11 @@
 //	signal SIG WHEN CODE CMD ARGS…   CMD gets SIG once the model has WHEN requests, or the file WHEN
 //	                      is there, and exits with CODE; its output is in out and err, its
 //	                      environment that of the script's start
-//	answer FILE CODE CMD ARGS…       CMD on a terminal (Linux), a line of FILE typed at each question; all
+//	answer FILE CODE CMD ARGS…       CMD on a dumb terminal (Linux), a line of FILE typed at each question and
+//	                      each "> " that waits for a prompt; all
 //	                      of them were wanted, CODE is the exit, out what was on the screen
+//	robot FILE CODE CMD ARGS…        CMD on a terminal (Linux) before which a robot does the steps of FILE (see
+//	                      robot); CODE is the exit, $TOOK the milliseconds to it, $WRITTEN the bytes written
 package test
 
 import (
@@ -48,17 +55,21 @@ import (
 
 	"github.com/seed-eb844fcb/cinch/internal/cli"
 	"github.com/seed-eb844fcb/cinch/internal/net/modelserver"
+	"github.com/seed-eb844fcb/cinch/internal/test/mcpserver"
 )
 
 var update = flag.Bool("update", false, "rewrite expected output in scripts")
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "__inner" { // the sandbox's helper is this very program
+	if len(os.Args) > 1 && (os.Args[1] == "__inner" || os.Args[1] == "__connect") { // the sandbox's helpers are this very program
 		os.Exit(cli.Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 	}
-	testscript.Main(m, map[string]func(){"cinch": func() {
-		os.Exit(cli.Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
-	}})
+	testscript.Main(m, map[string]func(){
+		"cinch": func() {
+			os.Exit(cli.Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+		},
+		"mcpserver": func() { os.Exit(mcpserver.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },
+	})
 }
 
 // layer runs the scripts of one folder of testdata.
@@ -80,6 +91,10 @@ func layer(t *testing.T, name string) {
 			"code":       code,
 			"signal":     signal,
 			"answer":     answer,
+			"robot":      play,
+			"secure":     secure,
+			"sshd":       sshd,
+			"proxy":      proxy,
 		},
 	})
 }
@@ -93,7 +108,11 @@ func TestSettings(t *testing.T) { layer(t, "settings") }
 func TestStream(t *testing.T)   { layer(t, "stream") }
 func TestDemo(t *testing.T)     { layer(t, "demo") }
 func TestHooks(t *testing.T)    { layer(t, "hooks") }
+func TestSafety(t *testing.T)   { layer(t, "safety") }
 func TestExtend(t *testing.T)   { layer(t, "extend") }
+func TestContext(t *testing.T)  { layer(t, "context") }
+func TestMCP(t *testing.T)      { layer(t, "mcp") }
+func TestTerminal(t *testing.T) { layer(t, "terminal") }
 
 // Every folder has its test: a new one cannot be forgotten.
 func TestLayersAreComplete(t *testing.T) {
@@ -108,7 +127,7 @@ func TestLayersAreComplete(t *testing.T) {
 		}
 		got = append(got, e.Name())
 	}
-	if want := []string{"demo", "extend", "hooks", "loop", "model", "print", "session", "settings", "stream", "tools"}; !slices.Equal(got, want) {
+	if want := []string{"context", "demo", "extend", "hooks", "loop", "mcp", "model", "print", "safety", "session", "settings", "stream", "terminal", "tools"}; !slices.Equal(got, want) {
 		t.Errorf("got folders %q, want %q", got, want)
 	}
 }

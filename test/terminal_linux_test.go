@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,7 +17,8 @@ import (
 )
 
 // answer runs a command on a terminal whose person types a line each time
-// something new is asked: FILE holds a line of answers for each "): ".
+// something new is asked: FILE holds a line for each "n(o): ", and for each
+// "> " that waits for a prompt.
 func answer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: answer FILE CODE COMMAND [ARGS…]")
@@ -30,7 +32,7 @@ func answer(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args[3:]...)
-	cmd.Dir, cmd.Env = m.env.Cd, m.env.Vars
+	cmd.Dir, cmd.Env = m.env.Cd, append(slices.Clip(m.env.Vars), "TERM=dumb")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	err = cmd.Start()
@@ -39,11 +41,14 @@ func answer(ts *testscript.TestScript, neg bool, args []string) {
 
 	lines := strings.Split(strings.TrimSuffix(ts.ReadFile(args[0]), "\n"), "\n")
 	var out bytes.Buffer
-	asked := 0
+	asked, cues, cue := 0, 0, 0
 	for buf := make([]byte, 4096); ; {
 		n, err := ptm.Read(buf) // EIO once the other side is closed
 		out.Write(buf[:n])
-		for n := bytes.Count(out.Bytes(), []byte("n(o): ")); asked < n && asked < len(lines); asked++ {
+		if out.Len() > cue && bytes.HasSuffix(bytes.TrimSuffix(out.Bytes(), []byte("\x1b[0m")), []byte("> ")) {
+			cues, cue = cues+1, out.Len()
+		}
+		for n := bytes.Count(out.Bytes(), []byte("n(o): ")) + cues; asked < n && asked < len(lines); asked++ {
 			ptm.WriteString(lines[asked] + "\n")
 		}
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-eb844fcb/cinch/internal/net/modelserver"
@@ -38,7 +38,9 @@ var (
 	peer    = flag.String("peer", "", "the peer's binary; empty leaves it out")
 	empty   = flag.String("empty", "", "an empty Go program")
 	jsonOut = flag.String("json", "", "write the figures to this file")
-	only    = flag.String("only", "", "run only the figure with this name")
+	// A short form, for when the machine is slow or the figure is in doubt.
+	longTurns = flag.Int("turns", 500, "turns of the figure long")
+	only      = flag.String("only", "", "run only the figure with this name")
 )
 
 func main() {
@@ -53,7 +55,7 @@ func main() {
 		do   func()
 	}{
 		{"version", b.version}, {"hi", b.hi}, {"read", func() { b.loop("Read") }}, {"bash", func() { b.loop("Bash") }},
-		{"long", b.long}, {"size", b.size},
+		{"files", b.files}, {"long", b.long}, {"size", b.size},
 	} {
 		if *only == "" || *only == f.name {
 			f.do()
@@ -173,8 +175,14 @@ func home() (dir string, env []string) {
 
 // measure runs p to its end against a server with that brain.
 func measure(p program, brain modelserver.Brain, args ...string) run {
+	return measureIn(p, brain, func(string) {}, args...)
+}
+
+// measureIn is measure in a project that prepare has filled.
+func measureIn(p program, brain modelserver.Brain, prepare func(project string), args ...string) run {
 	dir, env := home()
 	defer os.RemoveAll(dir)
+	prepare(filepath.Join(dir, "project"))
 	var srv *modelserver.Server
 	if brain != nil {
 		srv = modelserver.New(modelserver.Options{Brain: brain, Lenient: true, Forget: true})
@@ -199,9 +207,7 @@ func measure(p program, brain modelserver.Brain, args ...string) run {
 	}
 	r.code = cmd.ProcessState.ExitCode()
 	r.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		r.rss = u.Maxrss * 1024
-	}
+	r.rss = maxRSS(cmd.ProcessState)
 	if srv != nil {
 		for _, e := range srv.Exchanges() {
 			if e.N == 0 {
@@ -268,6 +274,49 @@ func (b *bench) hi() {
 	b.limit("-p hi: peak RSS", o, 40e6, mb)
 }
 
+// files measures ours alone: what 200 instruction files, rules and skills add
+// to the time from exec to the request.
+func (b *bench) files() {
+	write := func(name, text string) {
+		err := os.MkdirAll(filepath.Dir(name), 0o777)
+		if err == nil {
+			err = os.WriteFile(name, []byte(text), 0o666)
+		}
+		if err != nil {
+			fatal(err)
+		}
+	}
+	body := strings.Repeat("Keep to the rule that stands here.\n", 10)
+	fill := func(project string) {
+		write(filepath.Join(project, "CLAUDE.md"), body+"@docs/0.md\n@docs/1.md\n")
+		for i := range 9 {
+			write(filepath.Join(project, fmt.Sprintf("docs/%d.md", i)), body)
+		}
+		for i := range 60 {
+			write(filepath.Join(project, fmt.Sprintf(".claude/rules/a%02d.md", i)), body)
+			write(filepath.Join(project, fmt.Sprintf(".claude/rules/b%02d.md", i)), fmt.Sprintf("---\npaths: \"src/p%d/**/*.go\"\n---\n%s", i, body))
+		}
+		for i := range 50 {
+			write(filepath.Join(project, fmt.Sprintf(".claude/skills/s%02d/SKILL.md", i)), fmt.Sprintf("---\nname: s%02d\ndescription: Does the thing number %d\n---\n%s", i, i, body))
+		}
+		for i := range 20 {
+			write(filepath.Join(project, fmt.Sprintf(".claude/agents/g%02d.md", i)), fmt.Sprintf("---\nname: g%02d\ndescription: Knows about %d\n---\n%s", i, i, body))
+		}
+	}
+	var none, many, bare []run
+	for range *runs * 4 { // taking turns, so that a change of the machine's mood hits all
+		if *empty != "" {
+			bare = append(bare, measure(program{"empty", abs(*empty)}, nil))
+		}
+		none = append(none, measure(b.sides[0], say("hello"), "-p", "hi"))
+		many = append(many, measureIn(b.sides[0], say("hello"), fill, "-p", "hi"))
+	}
+	b.limit("-p hi: added by 200 CLAUDE.md, rules, skills, agents", median(many, request)-median(none, request), 15, ms)
+	if *empty != "" { // 15 ms is twice what an empty program takes where nothing else runs
+		b.compare("-p hi: CPU added by them, against an empty Go program", median(many, cpu)-median(none, cpu), median(bare, wall), 2, ms)
+	}
+}
+
 // turns answers n requests with a call of tool, then ends.
 func turns(n int, tool string, input func(i int) any) modelserver.Brain {
 	return func(_ context.Context, r *modelserver.Request) (modelserver.Script, error) {
@@ -312,22 +361,45 @@ func (b *bench) loop(tool string) {
 	b.compare(fmt.Sprintf("CPU per %s turn, %d turns", tool, n), (m0-z0)/n, (m1-z1)/n, bar, per)
 }
 
+// steps is turns for a conversation that outgrows its window: it counts the
+// requests, as a summary takes the earlier answers out of them, and writes the
+// summaries that it is asked for.
+func steps(n int, tool string, input func(i int) any) modelserver.Brain {
+	var done atomic.Int64
+	return func(_ context.Context, r *modelserver.Request) (modelserver.Script, error) {
+		if last := r.Messages[len(r.Messages)-1].Blocks; strings.Contains(last[len(last)-1].Text, "<summary>") {
+			return modelserver.Script{Steps: []modelserver.Step{modelserver.Text{Text: "<summary>Commands were run one after the other.</summary>"}}}, nil
+		}
+		i := int(done.Add(1)) - 1
+		if i >= n {
+			return modelserver.Script{Steps: []modelserver.Step{modelserver.Text{Text: "done"}}}, nil
+		}
+		raw, err := json.Marshal(input(i))
+		if err != nil {
+			return modelserver.Script{}, err
+		}
+		return modelserver.Script{Steps: []modelserver.Step{modelserver.Tool{ID: fmt.Sprintf("toolu_%06d", i), Name: tool, Input: raw}}}, nil
+	}
+}
+
 // long measures ours alone: 500 turns with 200 KB of tool output each. The
-// cost of turn 500 is that of the last 50 turns, turn 50 the first 50.
+// cost of an early turn is that of the first 50, of a late one that of the
+// second half: fewer would drown in the noise of the machine.
 func (b *bench) long() {
 	input := func(i int) any {
 		return map[string]any{"command": fmt.Sprintf("head -c 200000 /dev/zero | tr '\\0' x; echo %d", i)}
 	}
-	args := []string{"-p", "go", "--allowedTools", "Bash", "--max-turns", "1000"}
+	args := []string{"-p", "go", "--allowedTools", "Bash", "--max-turns", "100000"}
 	us := &bench{sides: b.sides[:1]}
+	n, first := *longTurns, max(*longTurns/10, 1)
 	at := map[int]run{}
-	for _, n := range []int{50, 450, 500} {
-		at[n] = us.several(1, func() modelserver.Brain { return turns(n, "Bash", input) }, args...)[0][0]
+	for _, n := range []int{0, first, n / 2, n} {
+		at[n] = us.several(1, func() modelserver.Brain { return steps(n, "Bash", input) }, args...)[0][0]
+		fmt.Fprintf(os.Stderr, "bench: %d turns: %.1f s, %.0f ms CPU, %.0f MB\n", n, at[n].wall.Seconds(), cpu(at[n]), rss(at[n])/1e6)
 	}
-	early := cpu(at[50]) / 50
-	late := (cpu(at[500]) - cpu(at[450])) / 50
-	b.limit("500 turns of 200 KB: peak RSS", rss(at[500]), 150e6, mb)
-	b.compare("500 turns: CPU of a late turn against an early one", late, early, 1.5, per)
+	each := func(from, to int) float64 { return (cpu(at[to]) - cpu(at[from])) / float64(to-from) }
+	b.limit(fmt.Sprintf("%d turns of 200 KB: peak RSS", n), rss(at[n]), 150e6, mb)
+	b.compare(fmt.Sprintf("%d turns: CPU of a late turn against an early one", n), each(n/2, n), each(0, first), 1.5, per)
 }
 
 func (b *bench) size() {

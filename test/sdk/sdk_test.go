@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package sdk drives cinch with the published Agent SDK for TypeScript: one
 // program a case, in cases, each with a home, a project and an offline model
 // of its own. host.mjs is what the programs share.
